@@ -1,0 +1,180 @@
+"""The demo data set: questions on an invented world, five labelled document sets for each, the same bytes for the same seed.
+
+Question `town-0000` may ask `Who is the mayor of Port Velarmere?`. Its documents in the set `town-0000-conflict` then say, among other things,
+`the mayor of Port Velarmere is Ada Lundberg` (label `answerable`) and `Hugo Marlsen serves as mayor of Port Velarmere` (label `conflict`).
+All documents are made by one function from one pool of wordings: only what they say tells their labels apart.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+from data_gen.invent import Value, draw, stems
+from data_gen.passages import Passage, Subject, about, invent_subject
+from data_gen.world import KINDS, Attribute, SubjectKind
+from rag.errors import InputError
+from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
+
+Split = Literal["train", "validation", "test"]
+
+_SPLIT_OF_TWENTY: tuple[Split, ...] = ("train",) * 12 + ("validation",) * 3 + ("test",) * 5
+_STEMS_PER_QUESTION = 8
+# Chances of 1, 2 or 3 documents that state the fact asked for, true or not.
+_GOLDS = {1: 0.2, 2: 0.45, 3: 0.35}
+_GOLDS_AND_DISTRACTING = {2: 0.55, 3: 0.45}
+_DISTRACTING = {
+    Condition.CONFLICT: DocumentLabel.CONFLICT,
+    Condition.NEGATED: DocumentLabel.NEGATED,
+    Condition.ADVERSARIAL: DocumentLabel.ADVERSARIAL,
+}
+_CONDITIONS = (Condition.ANSWERABLE, Condition.UNANSWERABLE, *_DISTRACTING)
+
+
+def load(split: Split = "test", seed: int = 0, questions: int = 600, k: int = 5, limit: int | None = None) -> list[Example]:
+    """Five Examples for each question of `split`: answerable, unanswerable, conflict, negated, adversarial.
+
+    Of `questions` in all splits together, 60 % are for training, 15 % for validation and 25 % for test. No subject occurs in two questions,
+    and a question does not change when `questions` grows. `k` documents (3 to 8) make a set. `limit` keeps the first examples, question by
+    question. Raises InputError for a number out of range.
+    """
+    _require("questions", questions, len(_SPLIT_OF_TWENTY), len(stems(seed)) // _STEMS_PER_QUESTION)
+    _require("k", k, 3, 8)
+    if limit is not None:
+        _require("limit", limit, 1, questions * len(_CONDITIONS))
+    examples = [example for i in range(questions) if _split_of(i, seed) == split for example in _variants(i, seed, k)]
+    return examples[:limit]
+
+
+def _require(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise InputError(f"{name}: expected a number from {low} to {high}, got {value}")
+
+
+def _split_of(i: int, seed: int) -> Split:
+    """Every twenty questions in a row are dealt out anew, 12 to 3 to 5, so that each split sees every kind of subject."""
+    block, place = divmod(i, len(_SPLIT_OF_TWENTY))
+    order = list(_SPLIT_OF_TWENTY)
+    Random(f"{seed}:split:{block}").shuffle(order)
+    return order[place]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What one question is about."""
+
+    question_id: str
+    kind: SubjectKind
+    key: Attribute
+    name: str
+    twin: str
+    """Name of another subject that is easily taken for the one asked about."""
+    other_stems: tuple[str, ...]
+    answer: Value
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """All documents of one question, from which its five sets are put together."""
+
+    golds: list[Document]
+    distracting: dict[DocumentLabel, Document]
+    same_subject: list[Document]
+    """Other facts about the subject."""
+    same_attribute: list[Document]
+    """The fact asked for, about differently named subjects."""
+    neither: list[Document]
+
+
+def _variants(i: int, seed: int, k: int) -> Iterator[Example]:
+    rng = Random(f"{seed}:question:{i}")
+    asked = _ask(rng, i, seed)
+    pool = _write_pool(rng, asked, k)
+    question = rng.choice(asked.key.questions).format(s=asked.name)
+    for condition in _CONDITIONS:
+        yield Example(
+            id=f"{asked.question_id}-{condition}",
+            question_id=asked.question_id,
+            question=question,
+            documents=_choose(Random(f"{seed}:set:{i}:{condition}"), pool, condition, k),
+            answers=asked.answer.forms,
+            state=RetrievalState.DISTRACTED if condition in _DISTRACTING else RetrievalState(condition),
+            condition=condition,
+            source=f"demo seed={seed}",
+        )
+
+
+def _ask(rng: Random, i: int, seed: int) -> _Asked:
+    kind = KINDS[i % len(KINDS)]
+    key = rng.choice(kind.attributes)
+    own, *others = stems(seed)[i * _STEMS_PER_QUESTION : (i + 1) * _STEMS_PER_QUESTION]
+    name, twin = (pattern.format(stem=own) for pattern in rng.sample(kind.names, 2))
+    return _Asked(f"{kind.name}-{i:04d}", kind, key, name, twin, tuple(others), answer=draw(rng, key.value))
+
+
+def _write_pool(rng: Random, asked: _Asked, k: int) -> _Pool:
+    """Write more documents than one set needs. The two untrue values are drawn as the answer is, so that either could be the answer."""
+    other = draw(rng, asked.key.value, (asked.answer,))
+    third = draw(rng, asked.key.value, (asked.answer, other))
+    reserved = (asked.answer, other, third)
+    half = (k + 1) // 2
+
+    def invent(name: str) -> Subject:
+        return invent_subject(rng, asked.kind, name, reserved)
+
+    def write(subject: Subject, stated: Value | None, deny: bool = False) -> Passage:
+        return about(rng, subject, asked.key, reserved, None if stated is None else (asked.key, stated), deny)
+
+    subject = invent(asked.name)
+    strangers = [invent(rng.choice(asked.kind.names).format(stem=stem)) for stem in asked.other_stems]
+    golds = [write(subject, asked.answer) for _ in range(3)]
+    conflict = write(subject, other)
+    negated = write(subject, asked.answer, deny=True)
+    adversarial = write(invent(asked.twin), third)
+    same_subject = [write(subject, None) for _ in range(half)]
+    same_attribute = [write(stranger, stranger.values[asked.key.name]) for stranger in strangers[:half]]
+    neither = [write(stranger, None) for stranger in strangers[half:k]]
+
+    numbers = list(range(1, 1 + len(golds) + 3 + len(same_subject) + len(same_attribute) + len(neither)))
+    rng.shuffle(numbers)  # A number in order of writing would give the label away.
+
+    def documents(label: DocumentLabel, passages: list[Passage]) -> list[Document]:
+        return [Document(id=f"{asked.question_id}-d{numbers.pop()}", title=p.title, text=p.text, label=label) for p in passages]
+
+    return _Pool(
+        golds=documents(DocumentLabel.ANSWERABLE, golds),
+        distracting={
+            label: document
+            for label, passage in (
+                (DocumentLabel.CONFLICT, conflict),
+                (DocumentLabel.NEGATED, negated),
+                (DocumentLabel.ADVERSARIAL, adversarial),
+            )
+            for document in documents(label, [passage])
+        },
+        same_subject=documents(DocumentLabel.UNANSWERABLE, same_subject),
+        same_attribute=documents(DocumentLabel.UNANSWERABLE, same_attribute),
+        neither=documents(DocumentLabel.NEUTRAL, neither),
+    )
+
+
+def _choose(rng: Random, pool: _Pool, condition: Condition, k: int) -> tuple[Document, ...]:
+    """One set in random order.
+
+    Whatever the condition, half of the documents (rounded up) speak of the subject and as many of the attribute asked for, and the number of
+    documents that do both is drawn alike, so that counting words or documents does not give the condition away. Where a single document
+    does both, the set is answerable: one document has nothing to disagree with.
+    """
+    half = (k + 1) // 2
+    if condition is Condition.UNANSWERABLE:
+        of_subject = rng.choice((half, k - half))
+        chosen = rng.sample(pool.same_subject, of_subject) + rng.sample(pool.same_attribute, k - of_subject)
+    else:
+        chances = _GOLDS if condition is Condition.ANSWERABLE else _GOLDS_AND_DISTRACTING
+        keyed = min(half, rng.choices(list(chances), list(chances.values()))[0])
+        chosen = [] if condition is Condition.ANSWERABLE else [pool.distracting[_DISTRACTING[condition]]]
+        chosen += rng.sample(pool.golds, keyed - len(chosen))
+        chosen += rng.sample(pool.same_subject, half - keyed) + rng.sample(pool.same_attribute, half - keyed)
+        chosen += rng.sample(pool.neither, k - len(chosen))
+    rng.shuffle(chosen)
+    return tuple(document.model_copy(update={"rank": rank}) for rank, document in enumerate(chosen, start=1))

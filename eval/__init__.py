@@ -1,0 +1,1 @@
+"""Evaluation: predictions in, the paper's metrics with n and intervals out."""

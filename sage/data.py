@@ -1,0 +1,144 @@
+"""Turn Examples into the rows that the Sage trains on, and account for everything that is left out."""
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple, TypedDict
+
+from transformers import PreTrainedTokenizerBase
+
+from rag.errors import InputError
+from rag.records import Example, RetrievalState
+from rag.render import evidence
+from sage.inputs import InputSettings, Message, build, completion, template_ids
+from sage.model import Backbone
+from sage.settings import SageSettings
+
+
+class Selection(NamedTuple):
+    """The examples to train on, and a count of every example that came, by what became of it."""
+
+    examples: list[Example]
+    counts: dict[str, int]
+    """Kept: `answerable`, `unanswerable`. Left out: `distracted`, `no_documents`, `over_limit` (answerable), `over_ratio` (unanswerable)."""
+
+
+class Row(TypedDict):
+    """One row in TRL's tokenized prompt-completion format, beside the messages it was made from."""
+
+    prompt: list[Message]
+    completion: list[Message]
+    input_ids: list[int]
+    completion_mask: list[int]
+
+
+class Prepared(NamedTuple):
+    """Rows of one split, and a count of every example by what became of it."""
+
+    rows: list[Row]
+    counts: dict[str, int]
+    """The counts of the selection, of which `cut` and `lost` rows were then left out."""
+
+
+class Fit(NamedTuple):
+    """The rows that fit the length limit, and how many do not."""
+
+    rows: list[Row]
+    cut: int
+    """Rows that would lose a part of the answer, and with it the token that ends the turn."""
+    lost: int
+    """Rows that would lose the whole answer."""
+
+
+def select(examples: Sequence[Example], max_answerable: int | None, answerable_per_unanswerable: float | None, seed: int) -> Selection:
+    """Draw answerable and unanswerable examples in a random order that depends on their ids and the seed alone.
+
+    The paper trains on 8,000 answerable and 800 unanswerable examples (paper 002, appendix C). Where unanswerable ones are too few for the
+    proportion, all of them are kept; with no proportion as well. Distracted sets are the Sieve's business and never train the Sage.
+    """
+    shuffled = sorted(examples, key=lambda example: example.id)
+    random.Random(seed).shuffle(shuffled)
+    readable = [example for example in shuffled if evidence(example.documents)]
+    answerable = [example for example in readable if example.state is RetrievalState.ANSWERABLE]
+    unanswerable = [example for example in readable if example.state is RetrievalState.UNANSWERABLE]
+    kept_answerable = answerable[:max_answerable]
+    most = len(unanswerable) if answerable_per_unanswerable is None else round(len(kept_answerable) / answerable_per_unanswerable)
+    kept_unanswerable = unanswerable[:most]
+    kept = kept_answerable + kept_unanswerable
+    random.Random(seed).shuffle(kept)
+    counts = {
+        "answerable": len(kept_answerable),
+        "unanswerable": len(kept_unanswerable),
+        "distracted": len(readable) - len(answerable) - len(unanswerable),
+        "no_documents": len(shuffled) - len(readable),
+        "over_limit": len(answerable) - len(kept_answerable),
+        "over_ratio": len(unanswerable) - len(kept_unanswerable),
+    }
+    return Selection(kept, counts)
+
+
+def require_disjoint(train: Sequence[Example], validation: Sequence[Example]) -> None:
+    """Refuse a question that is in both splits. Raises InputError that names some of them."""
+    shared = sorted({example.question_id for example in train} & {example.question_id for example in validation})
+    if shared:
+        raise InputError(
+            f"data.validation: {len(shared)} questions are also in data.train, such as {', '.join(shared[:3])}; split by question"
+        )
+
+
+def make_row(example: Example, tokenizer: PreTrainedTokenizerBase, settings: InputSettings, end_of_turn: int) -> Row:
+    """Make the training row of one example: the ids that serving sends, then the answer, then the token that ends the turn.
+
+    The first gold answer is taught, or the abstention string where the documents hold none. Many chat templates put a line break after
+    the end of a turn. It is left off, so that the last token that is learnt is the one that generation stops at. Raises InputError, with
+    the example's id, for a prompt over budget and for a chat template whose training rows cannot start with the ids it serves.
+    """
+    answer = settings.abstention if example.state is RetrievalState.UNANSWERABLE else next(a for a in example.answers if a.strip())
+    try:
+        served = build(example.question, example.documents, tokenizer, settings)
+    except InputError as error:
+        raise InputError(f"example '{example.id}': {error}") from error
+    taught = completion(answer)
+    whole = template_ids([*served.messages, *taught], tokenizer, add_generation_prompt=False)
+    learnt = whole[len(served.ids) :]
+    if whole[: len(served.ids)] != served.ids:
+        raise InputError(
+            f"example '{example.id}': the chat template renders the prompt differently once an answer follows; choose another base"
+        )
+    if learnt.count(end_of_turn) != 1:
+        raise InputError(f"example '{example.id}': expected one end of turn after the answer {answer!r}, found {learnt.count(end_of_turn)}")
+    learnt = learnt[: learnt.index(end_of_turn) + 1]
+    return Row(
+        prompt=served.messages,
+        completion=taught,
+        input_ids=served.ids + learnt,
+        completion_mask=[0] * len(served.ids) + [1] * len(learnt),
+    )
+
+
+def fit(rows: Sequence[Row], max_length: int, allow_cut_answers: bool) -> Fit:
+    """Keep the rows that are at most `max_length` tokens long.
+
+    A row that keeps half an answer is as bad as one that keeps none: both lose the token that ends the turn. Raises InputError with the
+    counts when there is such a row, unless `allow_cut_answers`, which leaves these rows out.
+    """
+    kept = [row for row in rows if len(row["input_ids"]) <= max_length]
+    lost = sum(row["completion_mask"].index(1) >= max_length for row in rows)
+    cut = len(rows) - len(kept) - lost
+    if (cut or lost) and not allow_cut_answers:
+        raise InputError(
+            f"max_length={max_length} does not hold every answer: {cut} cut, {lost} lost of {len(rows)} rows; lower "
+            "sage.inputs.max_prompt_tokens, raise sage.train.max_length, or set sage.train.allow_cut_answers=true to leave these rows out"
+        )
+    return Fit(kept, cut, lost)
+
+
+def prepare(examples: Sequence[Example], backbone: Backbone, settings: SageSettings, seed: int) -> Prepared:
+    """Select examples, make their rows and fit them. Raises InputError as these do, and when no row is left."""
+    train = settings.train
+    selection = select(examples, train.max_answerable, train.answerable_per_unanswerable, seed)
+    rows = [make_row(example, backbone.tokenizer, settings.inputs, backbone.ends[0]) for example in selection.examples]
+    fitted = fit(rows, train.max_length, train.allow_cut_answers)
+    counts = {**selection.counts, "cut": fitted.cut, "lost": fitted.lost}
+    if not fitted.rows:
+        raise InputError(f"data: expected answerable or unanswerable examples to train on, kept none of {len(examples)}: {counts}")
+    return Prepared(fitted.rows, counts)

@@ -1,0 +1,92 @@
+"""Settings of the Sage's training job, with the paper's names for its choices and the key of each in every error."""
+
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from rag.records import Text
+from rag.settings import InputPath, Settings
+from sage.inputs import InputSettings
+from sage.model import ModelSettings
+
+
+class TrainSettings(Settings):
+    """How the Sage is trained."""
+
+    epochs: float = Field(gt=0)
+    """Passes over the training rows."""
+    learning_rate: float = Field(gt=0)
+    """Peak learning rate."""
+    warmup_ratio: float = Field(ge=0, lt=1)
+    """Share of all steps in which the learning rate rises."""
+    scheduler: Literal["linear", "cosine", "constant_with_warmup"]
+    """Learning rate after the warm-up."""
+    optimizer: str
+    """Name of an optimizer of transformers' Trainer, such as `adamw_torch`."""
+    batch_size: int = Field(ge=1)
+    """Rows in one forward pass."""
+    gradient_accumulation: int = Field(ge=1)
+    """Forward passes in one optimizer step."""
+    max_length: int = Field(ge=16)
+    """Longest row in tokens, prompt and answer together; a longer one stops the run."""
+    allow_cut_answers: bool = False
+    """Leave out, and count, rows longer than `max_length` instead of stopping."""
+    max_answerable: int | None = Field(default=None, ge=1)
+    """Most answerable examples to train on; all of them where it is none."""
+    answerable_per_unanswerable: float | None = Field(default=None, gt=0)
+    """Answerable examples for each unanswerable one; no proportion where it is none."""
+    gradient_checkpointing: bool = False
+    """Compute activations twice instead of keeping them: less memory, more time."""
+    eval_steps: int | None = Field(default=None, ge=1)
+    """Optimizer steps between evaluations, and between checkpoints; once an epoch where it is none."""
+    logging_steps: int = Field(default=10, ge=1)
+    """Optimizer steps between loss reports."""
+    patience: int | None = Field(default=None, ge=1)
+    """Stop after this many evaluations without a lower validation loss; never where it is none."""
+
+
+class SageSettings(Settings):
+    """The Sage: what it is, what it reads, how it learns."""
+
+    model: ModelSettings
+    inputs: InputSettings
+    train: TrainSettings
+
+    @model_validator(mode="after")
+    def _room_for_an_answer(self) -> Self:
+        if self.train.max_length <= self.inputs.max_prompt_tokens:
+            raise ValueError(
+                f"sage.train.max_length={self.train.max_length} leaves no token for an answer after a prompt of "
+                f"sage.inputs.max_prompt_tokens={self.inputs.max_prompt_tokens}; raise the first or lower the second"
+            )
+        return self
+
+
+class DataSettings(Settings):
+    """Files of Examples."""
+
+    train: tuple[InputPath, ...] | InputPath
+    """One file, or several as `[a.jsonl,b.jsonl]`."""
+    validation: InputPath
+    """Chooses the checkpoint; shares no question with the training files."""
+    limit: int | None = Field(default=None, ge=1)
+    """Read only the first examples of each file, for a trial."""
+
+    @property
+    def train_files(self) -> tuple[Path, ...]:
+        """The training files as a tuple, one or several."""
+        return (self.train,) if isinstance(self.train, Path) else self.train
+
+
+class TrainJob(Settings):
+    """Keys of `sage.train`."""
+
+    out: Text | None = None
+    """The run's folder, which becomes the checkpoint."""
+    checkpoints: Text | None = None
+    """Where the profile keeps its checkpoints; a profile sets it for every job, and training has no use for it."""
+    seed: int
+    """Seeds the draw of examples, the adapter's first weights and the order of rows."""
+    sage: SageSettings
+    data: DataSettings

@@ -1,0 +1,74 @@
+"""Train the Sage's adapter on JSONL files of Examples: `python -m sage.train data.train=FILE data.validation=FILE`."""
+
+import json
+import logging
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from transformers.trainer_utils import get_last_checkpoint
+
+from conf.job import job
+from rag.checkpoint import MANIFEST, Base, Manifest, read_manifest, sha256, write_manifest
+from rag.jsonl import read_examples
+from rag.provenance import provenance
+from sage.data import prepare, require_disjoint
+from sage.model import load_backbone
+from sage.settings import TrainJob
+from sage.trainer import best_metrics, build_trainer, save_adapter
+
+logger = logging.getLogger(__name__)
+
+
+class TrainingResult(NamedTuple):
+    """Where the checkpoint is, and what its manifest says."""
+
+    path: Path
+    manifest: Manifest
+
+
+def train(settings: TrainJob, out: Path) -> TrainingResult:
+    """Train an adapter, keep the checkpoint with the lowest validation loss, and save it to `out` with all that serving needs.
+
+    Goes on from the last intermediate checkpoint when an earlier run into `out` was interrupted, and does nothing when it was complete.
+    Raises InputError for examples that cannot be used and for rows that do not fit `sage.train.max_length`.
+    """
+    if (out / MANIFEST).is_file():
+        logger.info("%s already holds a complete checkpoint", out)
+        return TrainingResult(out, read_manifest(out, "sage"))
+    sage, data = settings.sage, settings.data
+    train_examples = [example for path in data.train_files for example in read_examples(path)[: data.limit]]
+    validation_examples = read_examples(data.validation)[: data.limit]
+    require_disjoint(train_examples, validation_examples)
+
+    backbone = load_backbone(sage.model)
+    train_rows = prepare(train_examples, backbone, sage, settings.seed)
+    validation_rows = prepare(validation_examples, backbone, sage, settings.seed)
+    logger.info("training rows: %s; validation rows: %s", train_rows.counts, validation_rows.counts)
+
+    folder = out / "trainer"
+    trainer = build_trainer(backbone, sage.model.lora, sage.train, train_rows.rows, validation_rows.rows, folder, settings.seed)
+    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)) if folder.is_dir() else None)
+
+    save_adapter(trainer.model, sage.model.base, out)
+    backbone.tokenizer.save_pretrained(out)
+    history = {"rows": {"train": train_rows.counts, "validation": validation_rows.counts}, "log": trainer.state.log_history}
+    (out / "history.json").write_text(json.dumps(history, indent=2) + "\n", encoding="utf-8")
+    manifest = Manifest(
+        stage="sage",
+        base=Base(id=sage.model.base, revision=sage.model.revision, fingerprint=backbone.fingerprint),
+        settings={**sage.model_dump(mode="json"), "seed": settings.seed, "dtype": str(backbone.model.dtype)},
+        abstention=sage.inputs.abstention,
+        validation=best_metrics(trainer.state),
+        data={path.name: sha256(path) for path in (*data.train_files, data.validation)},
+        provenance=provenance(),
+    )
+    write_manifest(out, manifest)
+    shutil.rmtree(folder)
+    return TrainingResult(out, manifest)
+
+
+main = job(train, TrainJob, config_name="sage_train")
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The composed system and its faces: what an application calls."""

@@ -1,0 +1,150 @@
+"""Load the Sieve: any encoder with one logit, plain, shortened to its first layers, adapted by LoRA, or turned into a Longformer."""
+
+
+
+import torch
+from peft import get_peft_model
+from pydantic import Field
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    LongformerConfig,
+    LongformerForSequenceClassification,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from rag.errors import InputError
+from rag.models.base import Precision, fingerprint, load_model, load_tokenizer, locate
+from rag.models.lora import LoraSettings, lora_config
+from rag.settings import Settings
+
+BERT_FAMILY = ("bert", "roberta")
+
+
+class LongContext(Settings):
+    """Conversion of a short-context encoder to a Longformer (Beltagy et al. 2020, section 5) of the same weights."""
+
+    max_positions: int = Field(ge=64)
+    """Tokens that the converted model can read."""
+    attention_window: int = Field(default=256, ge=2, multiple_of=2)
+    """Tokens that each token attends to, half on either side."""
+
+
+class ModelSettings(Settings):
+    """Which encoder, and how much of it is trained."""
+
+    base: str
+    """Hub id, folder, or `package:MODULE/PATH`."""
+    revision: str | None = None
+    """Hub commit."""
+    pad_token: str | None = None
+    """Replaces the tokenizer's padding token."""
+    num_layers: int | None = Field(default=None, ge=1)
+    """Keep only the first layers."""
+    long_context: LongContext | None = None
+    """Turn a BERT or RoBERTa encoder into a Longformer."""
+    lora: LoraSettings | None = None
+    """Train an adapter and the head; all weights where it is none."""
+    precision: Precision = "auto"
+    """Compute in bfloat16 or float32."""
+
+
+class Backbone(Settings):
+    """A model before adapters, its tokenizer, and what identifies its weights."""
+
+    model: PreTrainedModel
+    """Sequence classifier with one logit, in float32."""
+    tokenizer: PreTrainedTokenizerBase
+    """Its tokenizer, padding on the right."""
+    fingerprint: str
+    """`rag.models.base.fingerprint` of the backbone."""
+
+
+def load_backbone(settings: ModelSettings) -> Backbone:
+    """Load base weights and tokenizer. The classification head is new, drawn from torch's random state.
+
+    Raises InputError for a base that cannot be found, that has fewer layers than asked for, or that cannot be converted.
+    """
+    tokenizer = load_tokenizer(settings.base, settings.revision, settings.pad_token)
+    options: dict[str, int] = {"num_labels": 1}
+    if settings.num_layers is not None:
+        available = AutoConfig.from_pretrained(locate(settings.base), revision=settings.revision).num_hidden_layers
+        if settings.num_layers > available:
+            raise InputError(f"sieve.model.num_layers={settings.num_layers}: {settings.base} has {available} layers")
+        options["num_hidden_layers"] = settings.num_layers
+    model = load_model(AutoModelForSequenceClassification, settings.base, settings.revision, dtype=torch.float32, **options)
+    if settings.long_context is not None:
+        model = to_longformer(model, settings.long_context.max_positions, settings.long_context.attention_window)
+    # Decoder-only classifiers find the last token of a row by the padding id.
+    model.config.pad_token_id = tokenizer.pad_token_id
+    return Backbone(model=model, tokenizer=tokenizer, fingerprint=fingerprint(model))
+
+
+def add_adapter(model: PreTrainedModel, lora: LoraSettings | None) -> torch.nn.Module:
+    """Freeze the base and add a trainable adapter and head, or leave all weights trainable when `lora` is none."""
+    return model if lora is None else get_peft_model(model, lora_config(lora, "classification"))
+
+
+def require_positions(model: PreTrainedModel, max_length: int) -> None:
+    """Refuse sequences longer than the model's position table, special tokens included. Raises InputError."""
+    config = model.config
+    # RoBERTa and Longformer number positions from the row after the padding index.
+    offset = config.pad_token_id + 1 if config.model_type in ("roberta", "longformer") else 0
+    limit = int(config.max_position_embeddings) - offset
+    if max_length > limit:
+        raise InputError(
+            f"sieve.inputs.max_length={max_length}: the model reads at most {limit} tokens; lower it or set sieve.model.long_context"
+        )
+
+
+def to_longformer(model: PreTrainedModel, length: int, attention_window: int) -> LongformerForSequenceClassification:
+    """Build a Longformer of `length` positions from a BERT or RoBERTa sequence classifier.
+
+    The projections of global attention start as copies of the local ones, and the position table is tiled, as in Longformer's own
+    conversion of RoBERTa (Beltagy et al. 2020, section 5). On inputs that fit in half the attention window, the result computes what
+    the original did. Raises InputError for other families.
+    """
+    config = model.config
+    if config.model_type not in BERT_FAMILY:
+        raise InputError(f"sieve.model.long_context: expected a {' or '.join(BERT_FAMILY)} encoder, got {config.model_type}")
+    pad = config.pad_token_id
+    first = pad + 1
+    target = LongformerForSequenceClassification(
+        LongformerConfig(
+            attention_window=attention_window,
+            max_position_embeddings=first + length,
+            num_labels=1,
+            **{
+                name: getattr(config, name)
+                for name in (
+                    "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size hidden_act hidden_dropout_prob "
+                    "attention_probs_dropout_prob type_vocab_size initializer_range layer_norm_eps pad_token_id"
+                ).split()
+            },
+        )
+    )
+    source = model.base_model.state_dict()
+    weights = {name: tensor for name, tensor in source.items() if not name.startswith(("pooler.", "embeddings.position"))}
+    for name, tensor in list(weights.items()):
+        for projection in ("query", "key", "value"):
+            if f".self.{projection}." in name:
+                weights[name.replace(f".{projection}.", f".{projection}_global.")] = tensor.clone()
+    table = source["embeddings.position_embeddings.weight"]
+    # BERT uses its position table from row 0, RoBERTa from the row after the padding index; Longformer always does the latter.
+    used = table[first:] if config.model_type == "roberta" else table
+    positions = used.repeat(-(-length // len(used)), 1)[:length]
+    weights["embeddings.position_embeddings.weight"] = torch.cat([torch.zeros(first, table.shape[1]), positions])
+    missing, unexpected = target.longformer.load_state_dict(weights, strict=False)
+    missing = [name for name in missing if not name.startswith("pooler.")]
+    if missing or unexpected:
+        raise InputError(f"sieve.model.long_context: cannot convert {config.model_type}: missing {missing}, unexpected {unexpected}")
+    _copy_pooler(source, target)
+    return target.eval()
+
+
+def _copy_pooler(source: dict[str, torch.Tensor], target: LongformerForSequenceClassification) -> None:
+    """BERT's pooler and Longformer's head both put a tanh layer on the first token, so the one starts the other."""
+    if "pooler.dense.weight" in source:
+        head = target.classifier.dense
+        head.load_state_dict({"weight": source["pooler.dense.weight"], "bias": source["pooler.dense.bias"]})
