@@ -45,7 +45,7 @@ _INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u20
 _SUPERSCRIPT = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+")
 _MIXED_FRACTION = re.compile("(?<=[0-9])(?=[¼½¾⅐-⅞])")
 _GROUPED = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9]|,[0-9])")
-_ARTICLES = re.compile(r"(?:(?:a|an|the) )+(?=.)")
+_ARTICLES = re.compile(r"\A(?:(?:a|an|the) )+(?=.)")
 
 
 def normalize(text: str) -> str:
@@ -148,7 +148,7 @@ def _trim(text: str) -> str:
         before = text
         text = text.rstrip(".。 ") or text
         text = _unquote(text)
-        text = _ARTICLES.sub("", text, count=1) if _ARTICLES.match(text) else text
+        text = _ARTICLES.sub("", text)
         if text == before:
             return text
 
