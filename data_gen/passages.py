@@ -43,8 +43,9 @@ def about(
     unlike: Iterable[Value],
     key: tuple[Attribute, Value] | None = None,
     deny_key: bool = False,
+    words: int = MIN_WORDS,
 ) -> Passage:
-    """A passage on `subject` of sentences in random order, 42 to about 80 words long.
+    """A passage on `subject` of sentences in random order, at least `words` long and at most about 40 more.
 
     It states `key`, or denies it with `deny_key`, and says other true things; `apart_from` is left to `key`. Most passages deny
     something untrue of another attribute; one that denies its key denies nothing else, so that every passage has the same share of denials.
@@ -63,7 +64,7 @@ def about(
         untrue = draw(rng, attribute.value, (*unlike, subject.values[attribute.name]))
         sentences.append(_sentence(rng, DENIALS, attribute, _mention(rng, subject), untrue))
     fillers = rng.sample((*FILLERS, *subject.kind.fillers), 4)
-    target = rng.randrange(MIN_WORDS, MIN_WORDS + 18)
+    target = rng.randrange(words, words + 18)
     while _words(sentences) < target:
         if others and rng.random() < 0.6:
             attribute = others.pop()

@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerBase
 from rag.errors import InputError
 from rag.records import Example, RetrievalState
 from rag.render import evidence
-from sage.inputs import InputSettings, Message, build, completion, template_ids
+from sage.inputs import InputSettings, build, completion, template_ids
 from sage.model import Backbone
 from sage.settings import SageSettings
 
@@ -23,10 +23,8 @@ class Selection(NamedTuple):
 
 
 class Row(TypedDict):
-    """One row in TRL's tokenized prompt-completion format, beside the messages it was made from."""
+    """One row in TRL's prompt-completion format, tokenized: TRL would teach the template's text after the end of turn as well."""
 
-    prompt: list[Message]
-    completion: list[Message]
     input_ids: list[int]
     completion_mask: list[int]
 
@@ -97,8 +95,7 @@ def make_row(example: Example, tokenizer: PreTrainedTokenizerBase, settings: Inp
         served = build(example.question, example.documents, tokenizer, settings)
     except InputError as error:
         raise InputError(f"example '{example.id}': {error}") from error
-    taught = completion(answer)
-    whole = template_ids([*served.messages, *taught], tokenizer, add_generation_prompt=False)
+    whole = template_ids([*served.messages, *completion(answer)], tokenizer, add_generation_prompt=False)
     learnt = whole[len(served.ids) :]
     if whole[: len(served.ids)] != served.ids:
         raise InputError(
@@ -107,12 +104,7 @@ def make_row(example: Example, tokenizer: PreTrainedTokenizerBase, settings: Inp
     if learnt.count(end_of_turn) != 1:
         raise InputError(f"example '{example.id}': expected one end of turn after the answer {answer!r}, found {learnt.count(end_of_turn)}")
     learnt = learnt[: learnt.index(end_of_turn) + 1]
-    return Row(
-        prompt=served.messages,
-        completion=taught,
-        input_ids=served.ids + learnt,
-        completion_mask=[0] * len(served.ids) + [1] * len(learnt),
-    )
+    return Row(input_ids=served.ids + learnt, completion_mask=[0] * len(served.ids) + [1] * len(learnt))
 
 
 def fit(rows: Sequence[Row], max_length: int, allow_cut_answers: bool) -> Fit:

@@ -1,7 +1,7 @@
 """Build the chat that the Sage reads, once for training and serving, so that both see the same ids."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import Field
 from transformers import PreTrainedTokenizerBase
@@ -65,8 +65,8 @@ def _user(text: str) -> list[Message]:
 
 def template_ids(messages: Sequence[Message], tokenizer: PreTrainedTokenizerBase, add_generation_prompt: bool = True) -> list[int]:
     """Ids of a chat, with every control token where the template puts it; by default up to where the assistant's turn begins."""
-    encoded = tokenizer.apply_chat_template(list(messages), add_generation_prompt=add_generation_prompt, tokenize=True, return_dict=True)
-    return list(encoded["input_ids"])
+    ids: Any = tokenizer.apply_chat_template(list(messages), add_generation_prompt=add_generation_prompt, tokenize=True, return_dict=False)
+    return list(ids)
 
 
 def completion(answer: str) -> list[Message]:

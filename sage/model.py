@@ -51,7 +51,7 @@ def load_backbone(settings: ModelSettings) -> Backbone:
     device = pick_device(settings.device)
     tokenizer = load_tokenizer(settings.base, settings.revision, settings.pad_token)
     dtype = pick_dtype(settings.precision, device)
-    model = load_model(AutoModelForCausalLM, settings.base, settings.revision, dtype=dtype).to(device)
+    model = load_model(AutoModelForCausalLM, settings.base, settings.revision, dtype=dtype).to(device)  # type: ignore[arg-type]
     ends = end_ids(tokenizer, model, settings.end_tokens)
     if tokenizer.pad_token_id in ends:
         raise InputError(
@@ -59,7 +59,7 @@ def load_backbone(settings: ModelSettings) -> Backbone:
             "set it to one of the tokenizer's unused special tokens"
         )
     # One greedy configuration that replaces the base's own, which may ask for sampling.
-    model.generation_config = GenerationConfig(
+    model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
         do_sample=False, eos_token_id=list(ends), pad_token_id=tokenizer.pad_token_id, bos_token_id=tokenizer.bos_token_id
     )
     model.config.pad_token_id = tokenizer.pad_token_id
@@ -80,9 +80,9 @@ def end_ids(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, further:
         end_of_turn(tokenizer),
         tokenizer.eos_token_id,
         *(named if isinstance(named, list) else [named]),
-        *tokenizer.convert_tokens_to_ids(list(further)),
+        *(tokenizer.convert_tokens_to_ids(token) for token in further),
     ]
-    return tuple(dict.fromkeys(i for i in candidates if i is not None))
+    return tuple(dict.fromkeys(int(i) for i in candidates if i is not None))
 
 
 def end_of_turn(tokenizer: PreTrainedTokenizerBase) -> int:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from peft import PeftModel
@@ -17,6 +17,8 @@ from rag.render import Prompt
 from sage.inputs import InputSettings, SageInput, build
 from sage.model import ModelSettings, load_backbone
 from sage.parse import Kind, Parsed, parse
+
+__all__ = ["Kind", "Parsed", "Reply", "Sage", "load", "load_untrained"]
 
 
 class Reply(NamedTuple):
@@ -81,10 +83,10 @@ class Sage:
 
     @torch.inference_mode()
     def _generate(self, batch: Sequence[SageInput]) -> list[Reply]:
-        padded = self.tokenizer.pad({"input_ids": [item.ids for item in batch]}, padding_side="left", return_tensors="pt").to(
-            self.model.device
+        padded = self.tokenizer.pad({"input_ids": [item.ids for item in batch]}, padding_side="left", return_tensors="pt")
+        generated = self.model.generate(  # type: ignore[operator]
+            **padded.to(self.model.device), max_new_tokens=self.max_new_tokens, output_logits=True, return_dict_in_generate=True
         )
-        generated = self.model.generate(**padded, max_new_tokens=self.max_new_tokens, output_logits=True, return_dict_in_generate=True)
         new = generated.sequences[:, padded["input_ids"].shape[1] :]
         steps = [step.float().log_softmax(-1).gather(1, new[:, i : i + 1]) for i, step in enumerate(generated.logits)]
         log_probabilities = torch.cat(steps, dim=1).tolist()
@@ -93,7 +95,7 @@ class Sage:
     def _reply(self, item: SageInput, ids: list[int], log_probabilities: list[float]) -> Reply:
         end = next((i for i, token in enumerate(ids) if token in self.ends), None)
         length = len(ids) if end is None else end + 1
-        output = self.tokenizer.decode(ids[:end], skip_special_tokens=True)
+        output = str(self.tokenizer.decode(ids[:end], skip_special_tokens=True))
         return Reply(
             output=output,
             parsed=Parsed(Kind.UNPARSED) if end is None else parse(output, self.inputs.abstention),
@@ -127,7 +129,10 @@ def load(
         adapted = PeftModel.from_pretrained(backbone.model, str(path), autocast_adapter_dtype=False)
     inputs = InputSettings.model_validate(manifest.settings["inputs"])
     tokenizer = load_tokenizer(str(path), pad_token=settings.pad_token)
-    return Sage(adapted.get_base_model().eval(), tokenizer, backbone.ends, inputs, batch_size, max_new_tokens)
+    # The base model, whose layers now hold the adapter: generation needs nothing of PEFT's wrapper.
+    model = cast(PreTrainedModel, adapted.get_base_model())
+    model.eval()  # type: ignore[no-untyped-call]
+    return Sage(model, tokenizer, backbone.ends, inputs, batch_size, max_new_tokens)
 
 
 def load_untrained(model: ModelSettings, inputs: InputSettings, batch_size: int = 8, max_new_tokens: int = 32) -> Sage:

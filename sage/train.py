@@ -4,8 +4,9 @@ import json
 import logging
 import shutil
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
+from peft import PeftModel
 from transformers.trainer_utils import get_last_checkpoint
 
 from conf.job import job
@@ -48,9 +49,9 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
 
     folder = out / "trainer"
     trainer = build_trainer(backbone, sage.model.lora, sage.train, train_rows.rows, validation_rows.rows, folder, settings.seed)
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)) if folder.is_dir() else None)
+    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)) if folder.is_dir() else None)  # type: ignore[no-untyped-call]
 
-    save_adapter(trainer.model, sage.model.base, out)
+    save_adapter(cast(PeftModel, trainer.model), sage.model.base, out)
     backbone.tokenizer.save_pretrained(out)
     history = {"rows": {"train": train_rows.counts, "validation": validation_rows.counts}, "log": trainer.state.log_history}
     (out / "history.json").write_text(json.dumps(history, indent=2) + "\n", encoding="utf-8")

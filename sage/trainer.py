@@ -8,7 +8,8 @@ from datasets import Dataset
 from peft import PeftModel, get_peft_model_state_dict
 from safetensors.torch import save_file
 from transformers import EarlyStoppingCallback, TrainerState
-from trl import SFTConfig, SFTTrainer
+from trl.trainer.sft_config import SFTConfig
+from trl.trainer.sft_trainer import SFTTrainer
 
 from rag.models.lora import LoraSettings, lora_config
 from sage.data import Row
@@ -62,17 +63,12 @@ def build_trainer(
     return SFTTrainer(
         model=backbone.model,
         args=config,
-        train_dataset=_dataset(train_rows),
-        eval_dataset=_dataset(validation_rows),
+        train_dataset=Dataset.from_list(list(train_rows)),
+        eval_dataset=Dataset.from_list(list(validation_rows)),
         processing_class=backbone.tokenizer,
         peft_config=lora_config(lora, "generation"),
         callbacks=[] if settings.patience is None else [EarlyStoppingCallback(settings.patience)],
     )
-
-
-def _dataset(rows: Sequence[Row]) -> Dataset:
-    # TRL would add the template's text after the end of turn to the messages; it takes ids and mask as they are.
-    return Dataset.from_list([{"input_ids": row["input_ids"], "completion_mask": row["completion_mask"]} for row in rows])
 
 
 def save_adapter(model: PeftModel, base: str, folder: Path) -> None:

@@ -2,8 +2,10 @@
 
 
 
+from pathlib import Path
+
 import torch
-from peft import get_peft_model
+from peft import PeftModel, get_peft_model
 from pydantic import Field
 from transformers import (
     AutoConfig,
@@ -14,6 +16,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from rag.checkpoint import read_manifest, require_same_base
 from rag.errors import InputError
 from rag.models.base import Precision, fingerprint, load_model, load_tokenizer, locate
 from rag.models.lora import LoraSettings, lora_config
@@ -81,9 +84,22 @@ def load_backbone(settings: ModelSettings) -> Backbone:
     return Backbone(model=model, tokenizer=tokenizer, fingerprint=fingerprint(model))
 
 
-def add_adapter(model: PreTrainedModel, lora: LoraSettings | None) -> torch.nn.Module:
-    """Freeze the base and add a trainable adapter and head, or leave all weights trainable when `lora` is none."""
-    return model if lora is None else get_peft_model(model, lora_config(lora, "classification"))
+def trainable(backbone: Backbone, settings: ModelSettings, init: Path | None) -> torch.nn.Module:
+    """The model to train: with an adapter and head on a frozen base, or with all weights where `settings.lora` is none.
+
+    With `init`, weights go on from that checkpoint. Raises InputError when it was trained on another base.
+    """
+    if init is None:
+        return backbone.model if settings.lora is None else get_peft_model(backbone.model, lora_config(settings.lora, "classification"))
+    require_same_base(init, read_manifest(init, "sieve"), backbone.fingerprint)
+    return load_weights(backbone.model, settings, init, train=True)
+
+
+def load_weights(base: PreTrainedModel, settings: ModelSettings, folder: Path, *, train: bool) -> torch.nn.Module:
+    """Put the weights of a checkpoint folder on its base: an adapter, or all weights where `settings.lora` is none."""
+    if settings.lora is not None:
+        return PeftModel.from_pretrained(base, folder, is_trainable=train)
+    return load_model(AutoModelForSequenceClassification, str(folder), dtype=torch.float32)
 
 
 def require_positions(model: PreTrainedModel, max_length: int) -> None:

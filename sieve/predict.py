@@ -5,17 +5,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from peft import PeftModel
-from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
-from rag.checkpoint import Manifest, read_manifest, require_same_base
+from rag.checkpoint import read_manifest, require_same_base
 from rag.errors import InputError
-from rag.models.base import Precision, load_model, load_tokenizer, pick_device, pick_dtype
+from rag.models.base import Precision, pick_device, pick_dtype
 from rag.records import Document
 from rag.render import ranked
 from rag.text import near_identical
 from sieve.inputs import Encoding, InputSettings, collate, encode
-from sieve.model import ModelSettings, load_backbone
+from sieve.model import ModelSettings, load_backbone, load_weights
 
 
 class Screening(NamedTuple):
@@ -143,16 +142,14 @@ def load(path: Path | str, *, device: str = "auto", precision: Precision | None 
         raise InputError(f"{folder}: the manifest has no threshold; train the Sieve again")
     place = pick_device(device)
     dtype = pick_dtype(precision or settings.precision, place)
-    model, tokenizer, model_type = _load_weights(folder, manifest, settings)
-    return Sieve(
-        model.to(place, dtype), tokenizer, inputs, model_type=model_type, threshold=manifest.threshold, batch_tokens=batch_tokens
-    )
-
-
-def _load_weights(folder: Path, manifest: Manifest, settings: ModelSettings) -> tuple[torch.nn.Module, PreTrainedTokenizerBase, str]:
-    if settings.lora is None:
-        model = load_model(AutoModelForSequenceClassification, str(folder), dtype=torch.float32)
-        return model, load_tokenizer(str(folder)), model.config.model_type
     backbone = load_backbone(settings)
     require_same_base(folder, manifest, backbone.fingerprint)
-    return PeftModel.from_pretrained(backbone.model, folder), backbone.tokenizer, backbone.model.config.model_type
+    model = load_weights(backbone.model, settings, folder, train=False)
+    return Sieve(
+        model.to(place, dtype),
+        backbone.tokenizer,
+        inputs,
+        model_type=backbone.model.config.model_type,
+        threshold=manifest.threshold,
+        batch_tokens=batch_tokens,
+    )

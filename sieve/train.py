@@ -12,10 +12,10 @@ from conf.job import job
 from rag.checkpoint import Base, Manifest, sha256, write_manifest
 from rag.models.base import pick_device, pick_dtype
 from rag.provenance import provenance
-from rag.settings import JobSettings, Settings
+from rag.settings import InputPath, JobSettings, Settings
 from sieve.data import Collator, DataSettings, Row, paths, read, rows
 from sieve.inputs import InputSettings
-from sieve.model import Backbone, ModelSettings, add_adapter, load_backbone, require_positions
+from sieve.model import Backbone, ModelSettings, load_backbone, require_positions, trainable
 from sieve.predict import Sieve
 from sieve.threshold import choose, rates
 
@@ -50,6 +50,8 @@ class TrainJob(JobSettings):
 
     sieve: SieveSettings
     data: DataSettings
+    init: InputPath | None = None
+    """Sieve checkpoint to go on from."""
 
 
 class TrainingResult(NamedTuple):
@@ -72,7 +74,7 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
     train_rows = rows(read(train_files)[: settings.data.limit], backbone.tokenizer, config.inputs, "training")
     validation_rows = rows(read(validation_files), backbone.tokenizer, config.inputs, "validation")
 
-    model = add_adapter(backbone.model, config.model.lora)
+    model = trainable(backbone, config.model, settings.init)
     trainer = build_trainer(model, backbone, settings, train_rows, validation_rows, out / "trainer")
     trainer.train(resume_from_checkpoint=any((out / "trainer").glob("checkpoint-*")))
 

@@ -11,7 +11,7 @@ from random import Random
 from typing import Literal
 
 from data_gen.invent import Value, draw, stems
-from data_gen.passages import Passage, Subject, about, invent_subject
+from data_gen.passages import MIN_WORDS, Passage, Subject, about, invent_subject
 from data_gen.world import KINDS, Attribute, SubjectKind
 from rag.errors import InputError
 from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
@@ -31,18 +31,19 @@ _DISTRACTING = {
 _CONDITIONS = (Condition.ANSWERABLE, Condition.UNANSWERABLE, *_DISTRACTING)
 
 
-def load(split: Split = "test", seed: int = 0, questions: int = 600, k: int = 5, limit: int | None = None) -> list[Example]:
+def load(split: Split = "test", seed: int = 0, questions: int = 600, k: int = 5, words: int = MIN_WORDS, limit: int | None = None) -> list[Example]:
     """Five Examples for each question of `split`: answerable, unanswerable, conflict, negated, adversarial.
 
     Of `questions` in all splits together, 60 % are for training, 15 % for validation and 25 % for test. No subject occurs in two questions,
-    and a question does not change when `questions` grows. `k` documents (3 to 8) make a set. `limit` keeps the first examples, question by
-    question. Raises InputError for a number out of range.
+    and a question does not change when `questions` grows. `k` documents (2 to 8) make a set, each of at least `words` words: few
+    documents of few words are what a Sieve learns from first. `limit` keeps the first examples, question by question. Raises InputError for a number out of range.
     """
     _require("questions", questions, len(_SPLIT_OF_TWENTY), len(stems(seed)) // _STEMS_PER_QUESTION)
-    _require("k", k, 3, 8)
+    _require("k", k, 2, 8)
+    _require("words", words, 1, MIN_WORDS)
     if limit is not None:
         _require("limit", limit, 1, questions * len(_CONDITIONS))
-    examples = [example for i in range(questions) if _split_of(i, seed) == split for example in _variants(i, seed, k)]
+    examples = [example for i in range(questions) if _split_of(i, seed) == split for example in _variants(i, seed, k, words)]
     return examples[:limit]
 
 
@@ -86,10 +87,10 @@ class _Pool:
     neither: list[Document]
 
 
-def _variants(i: int, seed: int, k: int) -> Iterator[Example]:
+def _variants(i: int, seed: int, k: int, words: int) -> Iterator[Example]:
     rng = Random(f"{seed}:question:{i}")
     asked = _ask(rng, i, seed)
-    pool = _write_pool(rng, asked, k)
+    pool = _write_pool(rng, asked, k, words)
     question = rng.choice(asked.key.questions).format(s=asked.name)
     for condition in _CONDITIONS:
         yield Example(
@@ -112,18 +113,18 @@ def _ask(rng: Random, i: int, seed: int) -> _Asked:
     return _Asked(f"{kind.name}-{i:04d}", kind, key, name, twin, tuple(others), answer=draw(rng, key.value))
 
 
-def _write_pool(rng: Random, asked: _Asked, k: int) -> _Pool:
+def _write_pool(rng: Random, asked: _Asked, k: int, words: int) -> _Pool:
     """Write more documents than one set needs. The two untrue values are drawn as the answer is, so that either could be the answer."""
     other = draw(rng, asked.key.value, (asked.answer,))
     third = draw(rng, asked.key.value, (asked.answer, other))
     reserved = (asked.answer, other, third)
-    half = (k + 1) // 2
+    half = _half(k)
 
     def invent(name: str) -> Subject:
         return invent_subject(rng, asked.kind, name, reserved)
 
     def write(subject: Subject, stated: Value | None, deny: bool = False) -> Passage:
-        return about(rng, subject, asked.key, reserved, None if stated is None else (asked.key, stated), deny)
+        return about(rng, subject, asked.key, reserved, None if stated is None else (asked.key, stated), deny, words)
 
     subject = invent(asked.name)
     strangers = [invent(rng.choice(asked.kind.names).format(stem=stem)) for stem in asked.other_stems]
@@ -158,6 +159,11 @@ def _write_pool(rng: Random, asked: _Asked, k: int) -> _Pool:
     )
 
 
+def _half(k: int) -> int:
+    """Documents of a set that speak of the subject, and as many of the attribute; two at least, so that two can disagree."""
+    return max(2, (k + 1) // 2)
+
+
 def _choose(rng: Random, pool: _Pool, condition: Condition, k: int) -> tuple[Document, ...]:
     """One set in random order.
 
@@ -165,13 +171,13 @@ def _choose(rng: Random, pool: _Pool, condition: Condition, k: int) -> tuple[Doc
     documents that do both is drawn alike, so that counting words or documents does not give the condition away. Where a single document
     does both, the set is answerable: one document has nothing to disagree with.
     """
-    half = (k + 1) // 2
+    half = _half(k)
     if condition is Condition.UNANSWERABLE:
         of_subject = rng.choice((half, k - half))
         chosen = rng.sample(pool.same_subject, of_subject) + rng.sample(pool.same_attribute, k - of_subject)
     else:
         chances = _GOLDS if condition is Condition.ANSWERABLE else _GOLDS_AND_DISTRACTING
-        keyed = min(half, rng.choices(list(chances), list(chances.values()))[0])
+        keyed = max(2 * half - k, min(half, rng.choices(list(chances), list(chances.values()))[0]))
         chosen = [] if condition is Condition.ANSWERABLE else [pool.distracting[_DISTRACTING[condition]]]
         chosen += rng.sample(pool.golds, keyed - len(chosen))
         chosen += rng.sample(pool.same_subject, half - keyed) + rng.sample(pool.same_attribute, half - keyed)

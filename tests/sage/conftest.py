@@ -1,12 +1,12 @@
 """Tiny random Llamas with their own tokenizers, built from a config: nothing is downloaded."""
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers.processors import TemplateProcessing
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from rag.jsonl import write_records
@@ -42,10 +42,7 @@ def make_base(folder: Path, template: str, tokens: list[str], eos: str, seed: in
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     tokenizer.train_from_iterator(TEXT, trainers.BpeTrainer(vocab_size=700, initial_alphabet=sorted(alphabet), show_progress=False))
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in tokens])
-    if "bos_token" in special:
-        from tokenizers.processors import TemplateProcessing
-
-        bos = special["bos_token"]
+    if bos := special.get("bos_token"):
         tokenizer.post_processor = TemplateProcessing(single=f"{bos} $A", special_tokens=[(bos, tokenizer.token_to_id(bos))])
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=eos, pad_token=eos, chat_template=template, **special)
     torch.manual_seed(seed)
@@ -63,6 +60,8 @@ def make_base(folder: Path, template: str, tokens: list[str], eos: str, seed: in
         pad_token_id=fast.pad_token_id,
     )
     model = LlamaForCausalLM(config)
+    # The final norm bounds the logits; a larger frozen head leaves room to become sure of a token.
+    model.lm_head.weight.data.mul_(5)
     # Llama-3's own generation config samples, and names an end that its tokenizer does not.
     model.generation_config = GenerationConfig(do_sample=True, temperature=0.6, top_p=0.9, eos_token_id=[fast.eos_token_id])
     model.save_pretrained(folder)
@@ -131,28 +130,67 @@ def example(number: int, answer: str | None = "Lima", text: str = "The capital o
 
 
 @pytest.fixture(scope="session")
-def train_on(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., TrainingResult]:
-    """Run the training job on examples and return its result."""
+def inputs() -> InputSettings:
+    return INPUTS
 
-    def run(base: Path, examples: list[Example], *, precision: str = "fp32", **changes: object) -> TrainingResult:
-        folder = tmp_path_factory.mktemp("run")
+
+@pytest.fixture(scope="session")
+def train_settings() -> TrainSettings:
+    return TRAIN
+
+
+@pytest.fixture(scope="session")
+def make_example() -> Callable[..., Example]:
+    return example
+
+
+@pytest.fixture(scope="session")
+def settings_for() -> Callable[..., ModelSettings]:
+    return model_settings
+
+
+@pytest.fixture(scope="session")
+def new_base(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Build another ChatML base: of other weights, or with changes to its tokenizer."""
+
+    def build(template: str = CHATML, eos: str = "<|im_end|>", seed: int = 0) -> Path:
+        return make_base(tmp_path_factory.mktemp("base"), template, CHATML_TOKENS, eos, seed)
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def job_in() -> Callable[..., TrainJob]:
+    """Write examples for both splits into a folder and make the settings of a job on them."""
+
+    def make(folder: Path, base: Path, examples: list[Example], *, precision: str = "fp32", **changes: object) -> TrainJob:
         write_records(folder / "train.jsonl", examples)
         write_records(folder / "validation.jsonl", [e.model_copy(update={"question_id": f"v-{e.question_id}"}) for e in examples])
-        sage = SageSettings(
-            model=model_settings(base, precision=precision), inputs=INPUTS, train=TRAIN.model_copy(update={"epochs": 1, **changes})
-        )
-        data = DataSettings(train=folder / "train.jsonl", validation=folder / "validation.jsonl")
-        out = folder / "out"
-        out.mkdir()
-        return train(TrainJob(seed=0, sage=sage, data=data), out)
+        sage = SageSettings(model=model_settings(base, precision=precision), inputs=INPUTS, train=TRAIN.model_copy(update=changes))
+        return TrainJob(seed=0, sage=sage, data=DataSettings(train=folder / "train.jsonl", validation=folder / "validation.jsonl"))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def train_on(tmp_path_factory: pytest.TempPathFactory, job_in: Callable[..., TrainJob]) -> Callable[..., TrainingResult]:
+    """Run the training job on examples and return its result."""
+
+    def run(base: Path, examples: list[Example], **changes: object) -> TrainingResult:
+        folder = tmp_path_factory.mktemp("run")
+        (folder / "out").mkdir()
+        return train(job_in(folder, base, examples, **changes), folder / "out")
 
     return run
 
 
 @pytest.fixture(scope="session")
-def trained(train_on: Callable[..., TrainingResult], chatml_base: Path) -> TrainingResult:
-    """A tiny Sage that has learnt one answer and one abstention by heart."""
-    examples = [example(1), example(2, answer=None, text="Nothing is known of any capital.")]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
-        return train_on(chatml_base, examples, epochs=40, eval_steps=20)
+def memorised() -> list[Example]:
+    """One answer and one abstention, for the tiny Sage to learn by heart."""
+    return [example(1), example(2, answer=None, text="Nothing is known of any capital.")]
+
+
+@pytest.fixture(scope="session")
+def trained(train_on: Callable[..., TrainingResult], chatml_base: Path, memorised: list[Example]) -> TrainingResult:
+    """A tiny Sage that has learnt them."""
+    return train_on(chatml_base, memorised, epochs=40, eval_steps=20)

@@ -9,7 +9,16 @@ from sage.parse import Kind, Parsed, parse
 
 @pytest.mark.parametrize(
     "output",
-    ["Unanswerable.", "  UNANSWERABLE ", "“unanswerable”", "'unanswerable'", "\"Unanswerable.\"", "«unanswerable».", "unanswerable。", "‘unanswerable’"],
+    [
+        "Unanswerable.",
+        "  UNANSWERABLE ",
+        "“unanswerable”",
+        "'unanswerable'",
+        '"Unanswerable."',
+        "«unanswerable».",
+        "unanswerable。",
+        "‘unanswerable’",
+    ],
 )
 def test_the_configured_string_abstains_whatever_its_case_quotes_and_full_stop(output: str) -> None:
     """Pitfall E5."""
@@ -18,7 +27,15 @@ def test_the_configured_string_abstains_whatever_its_case_quotes_and_full_stop(o
 
 @pytest.mark.parametrize(
     "output",
-    ["the unanswerable question", "unanswerable by radio", "unanswerable..", "unanswerable!", "un answerable", "not unanswerable", "unanswerable\nLima"],
+    [
+        "the unanswerable question",
+        "unanswerable by radio",
+        "unanswerable..",
+        "unanswerable!",
+        "un answerable",
+        "not unanswerable",
+        "unanswerable\nLima",
+    ],
 )
 def test_an_output_that_only_contains_the_string_is_an_answer(output: str) -> None:
     """Pitfall E5."""
@@ -48,6 +65,6 @@ def test_every_output_is_exactly_one_kind(output: str) -> None:
     assert parsed.answer is None or (parsed.answer == output.strip() and parsed.answer)
 
 
-@given(st.text(min_size=1).filter(lambda s: s.strip(" .。\n\"'")), st.sampled_from(["{}", " {} ", "“{}”", "{}\n"]))
-def test_the_abstention_string_is_recognised_in_quotes_and_space(abstention: str, frame: str) -> None:
-    assert parse(frame.format(abstention), abstention).kind in (Kind.ABSTENTION, Kind.UNPARSED)
+@given(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=1), st.sampled_from(["{}", " {} ", "“{}”", "{}.\n", "'{}.'"]))
+def test_any_abstention_string_is_recognised_in_quotes_and_space(abstention: str, frame: str) -> None:
+    assert parse(frame.format(abstention), abstention) == Parsed(Kind.ABSTENTION)
