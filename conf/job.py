@@ -1,5 +1,6 @@
 """Run a plain function as a Hydra job: compose and check its config, make its run folder, save what it was run with."""
 
+import dataclasses
 import difflib
 import functools
 import hashlib
@@ -7,21 +8,23 @@ import json
 import logging
 import secrets
 import sys
+import typing
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import hydra
 from hydra.conf import HydraConf
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import OverrideParseException
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from pydantic import ValidationError
 
 from rag.errors import InputError, nearest
-from rag.jsonl import describe
+from rag.jsonl import describe, read_json
 from rag.provenance import provenance
 from rag.settings import Settings
 
@@ -66,7 +69,7 @@ def _fail(message: str) -> None:
 
 def _run(run: Callable[[SettingsT, Path], Any], settings: type[SettingsT], cfg: DictConfig, config_name: str) -> None:
     root = Path(HydraConfig.get().runtime.cwd)
-    values = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=False)
+    values = cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True, throw_on_missing=False))
     checked = check(values, settings, root)
     out = run_folder(values, root, config_name, list(HydraConfig.get().overrides.task))
     logging.getLogger(__name__).info("run folder: %s", out)
@@ -81,7 +84,8 @@ def check(values: Any, settings: type[SettingsT], root: Path) -> SettingsT:
     try:
         return settings.model_validate(values, context={"root": root})
     except ValidationError as error:
-        raise InputError(f"config: {describe(error, settings)}") from error
+        hint = "; write a list as [a,b]" if any(item["type"] == "tuple_type" for item in error.errors()) else ""
+        raise InputError(f"config: {describe(error, settings)}{hint}") from error
 
 
 def _missing(values: Any, prefix: str = "") -> list[str]:
@@ -93,9 +97,9 @@ def _missing(values: Any, prefix: str = "") -> list[str]:
 
 
 def run_folder(values: dict[str, Any], root: Path, config_name: str, overrides: Sequence[str]) -> Path:
-    """Make the run's folder and save the resolved config, the overrides and the versions in it.
+    """Make the run's folder and save the resolved config, the overrides and the versions in it; a run that goes on keeps those it has.
 
-    Raises InputError when the folder is in use by other settings or holds files that no job wrote.
+    Raises InputError when the folder is in use by other settings, holds files that no job wrote, or cannot be written.
     """
     if values.get("out") is None:
         # Two runs that start in the same second must not share a folder.
@@ -105,11 +109,32 @@ def run_folder(values: dict[str, Any], root: Path, config_name: str, overrides: 
         out = root / Path(str(values["out"])).expanduser()
     settings = {key: value for key, value in values.items() if key != "out"}
     record = {"job": config_name, "settings": _digest(settings), "overrides": list(overrides), "versions": provenance()}
-    _require_same(out, record, settings)
-    out.mkdir(parents=True, exist_ok=True)
-    OmegaConf.save(OmegaConf.create(values), out / CONFIG_FILE)
-    (out / RUN_FILE).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    if _is_empty(out):
+        _save(out, values, record)
+    else:
+        _require_same(out, record, settings)
     return out
+
+
+def _is_empty(out: Path) -> bool:
+    if out.is_file():
+        raise InputError(f"out={out}: expected a folder, found a file")
+    return not out.is_dir() or not any(out.iterdir())
+
+
+def _save(out: Path, values: dict[str, Any], record: dict[str, Any]) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        try:
+            (out / CONFIG_FILE).write_text(OmegaConf.to_yaml(OmegaConf.create(values)), encoding="utf-8")
+            (out / RUN_FILE).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        except OSError:
+            # Half of a record would make the next run take the folder for a stranger's.
+            (out / CONFIG_FILE).unlink(missing_ok=True)
+            (out / RUN_FILE).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"out={out}: could not write the run's folder ({error.strerror}); set out to another place") from error
 
 
 def _digest(settings: dict[str, Any]) -> str:
@@ -117,13 +142,9 @@ def _digest(settings: dict[str, Any]) -> str:
 
 
 def _require_same(out: Path, record: dict[str, Any], settings: dict[str, Any]) -> None:
-    if out.is_file():
-        raise InputError(f"out={out}: expected a folder, found a file")
-    if not out.is_dir() or not any(out.iterdir()):
-        return
     if not (out / RUN_FILE).is_file() or not (out / CONFIG_FILE).is_file():
         raise InputError(f"out={out}: the folder is not empty and no job wrote it; set out to a new folder")
-    earlier = json.loads((out / RUN_FILE).read_text(encoding="utf-8"))
+    earlier: Any = read_json(out / RUN_FILE)
     if (earlier["job"], earlier["settings"]) == (record["job"], record["settings"]):
         return
     before = OmegaConf.to_container(OmegaConf.load(out / CONFIG_FILE))
@@ -140,36 +161,76 @@ def _differences(before: Any, after: Any, prefix: str = "") -> list[str]:
 
 
 def check_overrides(arguments: Sequence[str], settings: type[Settings], config_name: str) -> None:
-    """Refuse a misspelt key before Hydra runs, with the nearest valid one; also with `+`, which Hydra would accept and ignore."""
-    parser = OverridesParser.create()
-    for argument in arguments:
-        if "=" not in argument or argument.startswith("-"):
-            continue
-        try:
-            override = parser.parse_override(argument)
-        except OverrideParseException as error:
-            raise InputError(f"cannot read '{argument}': {error}; put a value with = , ( or spaces in quotes: 'key=\"value\"'") from error
-        key = override.key_or_group
-        if problem := _unknown(key, settings, config_name):
+    """Refuse a misspelt key before Hydra runs, with the nearest valid one; also with `+`, which Hydra would accept and ignore.
+
+    Raises InputError for the first such key, and for an argument that Hydra cannot read.
+    """
+    overrides = [_parse(argument) for argument in arguments if "=" in argument and not argument.startswith("-")]
+    choices = [override.input_line or "" for override in overrides if override.key_or_group in _groups()]
+    for override in overrides:
+        if problem := _unknown(override, settings, config_name, choices):
             raise InputError(problem)
 
 
-def _unknown(key: str, settings: type[Settings], config_name: str) -> str | None:
-    if key.startswith("hydra"):
-        first, _, rest = key.replace("/", ".").partition(".")
-        names = set(HydraConf.__dataclass_fields__)
-        name = rest.partition(".")[0]
-        return None if not rest or name in names else f"unknown key '{key}'{nearest(name, names)}"
-    groups = {path.name for path in FOLDER.iterdir() if path.is_dir() and any(path.glob("*.yaml"))}
-    if key.partition("@")[0] in groups:
-        return None
+def _parse(argument: str) -> Override:
+    try:
+        return OverridesParser.create().parse_override(argument)
+    except HydraException as error:
+        raise InputError(f"cannot read '{argument}': {error}; put a value with = , ( or spaces in quotes: 'key=\"value\"'") from error
+
+
+def _groups() -> set[str]:
+    return {path.name for path in FOLDER.iterdir() if path.is_dir() and any(path.glob("*.yaml"))}
+
+
+def _unknown(override: Override, settings: type[Settings], config_name: str, choices: Sequence[str]) -> str | None:
+    key = override.key_or_group
+    name, _, rest = key.replace("/", ".").partition(".")
+    if name == "hydra":
+        return _unknown_of_hydra(key, rest)
     valid = _keys(settings)
-    if any(key == name or (name.endswith(".*") and key.startswith(name[:-1])) for name in valid):
+    if key in _groups() or key in valid:
         return None
-    plain = sorted({name.removesuffix(".*") for name in valid} | groups)
-    close = difflib.get_close_matches(key, plain, n=1, cutoff=0.6)
-    hint = f"; did you mean '{close[0]}'?" if close else f"; see the keys with --cfg job ({config_name})"
-    return f"unknown key '{key}'{hint}"
+    arguments = _arguments(config_name, choices)
+    if not any(free.endswith(".*") and key.startswith(free[:-1]) for free in valid):
+        valid += [*_groups(), *(f"{part}.{argument}" for part, names in arguments.items() for argument in names)]
+        return f"unknown key '{key}'{_closest(key, valid) or f'; see the keys with --cfg job ({config_name})'}"
+    argument = rest.partition(".")[0]
+    # With `+` the signature of the component decides, when its arguments are bound to it.
+    if override.is_add() or name not in arguments or argument in (*arguments[name], "_target_"):
+        return None
+    return f"unknown key '{key}'{nearest(argument, arguments[name]) or f'; {name} has the keys ' + ', '.join(arguments[name])}"
+
+
+def _closest(key: str, valid: Sequence[str]) -> str:
+    """As `nearest`, but by the last part of the key where the whole is close to none: the right name in a wrong place."""
+    names = [name for name in valid if not name.endswith(".*")]
+    by_last_part = {name.rpartition(".")[2]: name for name in names}
+    last_part = difflib.get_close_matches(key.rpartition(".")[2], by_last_part, n=1)
+    return nearest(key, names) or "".join(f"; did you mean '{by_last_part[part]}'?" for part in last_part)
+
+
+def _unknown_of_hydra(key: str, path: str) -> str | None:
+    schema: Any = HydraConf
+    for part in path.split(".") if path else ():
+        if not dataclasses.is_dataclass(schema):
+            return None
+        names = [field.name for field in dataclasses.fields(schema)]
+        if part not in names:
+            return f"unknown key '{key}'{nearest(part, names)}"
+        schema = typing.get_type_hints(schema)[part]
+    return None
+
+
+def _arguments(config_name: str, choices: Sequence[str]) -> dict[str, list[str]]:
+    """The keys of each component under the chosen groups; nothing where there is no such choice, since Hydra then says what there is."""
+    try:
+        with hydra.initialize_config_module("conf", version_base="1.3"):
+            composed = cast(dict[str, Any], OmegaConf.to_container(hydra.compose(config_name, list(choices))))
+    except HydraException:
+        return {}
+    components = {name: node for name, node in composed.items() if isinstance(node, dict) and "_target_" in node}
+    return {name: [argument for argument in node if argument != "_target_"] for name, node in components.items()}
 
 
 def _keys(settings: type[Settings], prefix: str = "") -> list[str]:

@@ -44,10 +44,12 @@ def about(
     key: tuple[Attribute, Value] | None = None,
     deny_key: bool = False,
     words: int = MIN_WORDS,
+    wordings: int | None = None,
 ) -> Passage:
     """A passage on `subject` of sentences in random order, at least `words` long and at most about 40 more.
 
-    It states `key`, or denies it with `deny_key`, and says other true things; `apart_from` is left to `key`. Most passages deny
+    Each attribute is worded in one of its first `wordings` clauses, of all where it is none. The passage states `key`, or denies it
+    with `deny_key`, and says other true things; `apart_from` is left to `key`. Most passages deny
     something untrue of another attribute; one that denies its key denies nothing else, so that every passage has the same share of denials.
     """
     others = [attribute for attribute in subject.kind.attributes if attribute is not apart_from]
@@ -55,20 +57,20 @@ def about(
     sentences = []
     if key is not None:
         attribute, value = key
-        sentences.append(_sentence(rng, DENIALS if deny_key else ASSERTIONS, attribute, subject.name, value))
+        sentences.append(_sentence(rng, DENIALS if deny_key else ASSERTIONS, attribute, subject.name, value, wordings))
     else:
         attribute = others.pop()
-        sentences.append(_sentence(rng, ASSERTIONS, attribute, subject.name, subject.values[attribute.name]))
+        sentences.append(_sentence(rng, ASSERTIONS, attribute, subject.name, subject.values[attribute.name], wordings))
     if not deny_key and rng.random() < _DENIAL_RATE:
         attribute = others.pop()
         untrue = draw(rng, attribute.value, (*unlike, subject.values[attribute.name]))
-        sentences.append(_sentence(rng, DENIALS, attribute, _mention(rng, subject), untrue))
+        sentences.append(_sentence(rng, DENIALS, attribute, _mention(rng, subject), untrue, wordings))
     fillers = rng.sample((*FILLERS, *subject.kind.fillers), 4)
     target = rng.randrange(words, words + 18)
     while _words(sentences) < target:
         if others and rng.random() < 0.6:
             attribute = others.pop()
-            sentences.append(_sentence(rng, ASSERTIONS, attribute, _mention(rng, subject), subject.values[attribute.name]))
+            sentences.append(_sentence(rng, ASSERTIONS, attribute, _mention(rng, subject), subject.values[attribute.name], wordings))
         elif fillers:
             sentences.append(_capital(fillers.pop().format(s=_mention(rng, subject))))
     rng.shuffle(sentences)
@@ -83,9 +85,9 @@ def _mention(rng: Random, subject: Subject) -> str:
     return subject.kind.noun if rng.random() < _NOUN_RATE else subject.name
 
 
-def _sentence(rng: Random, frames: tuple[str, ...], attribute: Attribute, mention: str, value: Value) -> str:
+def _sentence(rng: Random, frames: tuple[str, ...], attribute: Attribute, mention: str, value: Value, wordings: int | None) -> str:
     form = rng.choice(value.forms) if rng.random() < _ALIAS_RATE else value.forms[0]
-    claim = rng.choice(attribute.claims).format(s=mention, v=form)
+    claim = rng.choice(attribute.claims[:wordings]).format(s=mention, v=form)
     return _capital(rng.choice(frames).format(claim=claim))
 
 

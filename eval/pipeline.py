@@ -90,9 +90,16 @@ def predict(examples: Sequence[Example], settings: EvalJob, out: Path) -> list[P
         system: System = settings.system.build()
         for batch in _batches(todo, settings.batch_size):
             made = system.predict([example.query() for example in batch])
+            _require_one_each(batch, made)
             journal.append(made)
             done.update((prediction.id, prediction) for prediction in made)
     return [done[example.id] for example in examples]
+
+
+def _require_one_each(batch: Sequence[Example], made: Sequence[Prediction]) -> None:
+    asked, got = [example.id for example in batch], [prediction.id for prediction in made]
+    if asked != got:
+        raise RuntimeError(f"the system must give one prediction for each query, in order: expected ids {asked}, got {got}")
 
 
 def _keep_examples(examples: Sequence[Example], path: Path) -> None:

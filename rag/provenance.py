@@ -21,12 +21,20 @@ def provenance() -> dict[str, str]:
 
 
 def _commit() -> str:
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    # An installed package may lie in the git checkout of some other project, whose commit says nothing here.
+    return (
+        _git("ls-files", "--error-unmatch", Path(__file__).name) and _git("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    ) or "unknown"
+
+
+def _git(*arguments: str) -> str:
+    """What git prints for the folder of this file; nothing when it fails, or is not installed."""
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return "unknown"
-    return done.stdout.strip() or "unknown"
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _machine() -> str:

@@ -1,6 +1,7 @@
 """Turn files of Examples into the Sieve's training rows, and say what was left out."""
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import torch
 from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
+from rag.checkpoint import sha256
 from rag.errors import InputError
 from rag.jsonl import read_examples
 from rag.records import Condition, Example
@@ -49,16 +51,20 @@ def read(files: Sequence[Path]) -> list[Example]:
     return [example for path in files for example in read_examples(path)]
 
 
+def hashes(files: Sequence[Path]) -> dict[str, str]:
+    """SHA-256 of each file, by its path from the folder that holds them all, so that two files of one name stay apart."""
+    root = os.path.commonpath([path.resolve().parent for path in files])
+    return {path.resolve().relative_to(root).as_posix(): sha256(path) for path in files}
+
+
 def rows(examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, settings: InputSettings, name: str) -> list[Row]:
     """Encode the examples the Sieve learns from; log how many were kept, left out by condition, and cut.
 
-    Raises InputError when one of the two classes is absent.
+    Raises InputError when one of the two classes is absent, and for an example whose question leaves no room for documents.
     """
     kept = [example for example in examples if example.condition in LABELS]
     left_out = Counter(str(example.condition) for example in examples if example.condition not in LABELS)
-    result: list[Row] = [
-        {"encoding": encode(example.question, example.documents, tokenizer, settings), "label": LABELS[example.condition]} for example in kept
-    ]
+    result: list[Row] = [{"encoding": _encode(example, tokenizer, settings), "label": LABELS[example.condition]} for example in kept]
     positive = sum(row["label"] == 1.0 for row in result)
     cut = sum(bool(row["encoding"].truncated) for row in result)
     logger.info(
@@ -71,6 +77,13 @@ def rows(examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, settin
             f"check data.{'train' if name == 'training' else 'validation'}"
         )
     return result
+
+
+def _encode(example: Example, tokenizer: PreTrainedTokenizerBase, settings: InputSettings) -> Encoding:
+    try:
+        return encode(example.question, example.documents, tokenizer, settings)
+    except InputError as error:
+        raise InputError(f"example '{example.id}': {error}") from error
 
 
 class Collator:

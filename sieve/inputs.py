@@ -54,21 +54,15 @@ def shares(lengths: Sequence[int], budget: int) -> list[int]:
 def encode(question: str, documents: Sequence[Document], tokenizer: PreTrainedTokenizerBase, settings: InputSettings) -> Encoding:
     """Encode documents in rank order after the question.
 
-    Tokenizers with a separator get `<cls> question <sep> document <sep> ... <sep>`. Decoder-only tokenizers have none: they get
-    the same in words, and the question again at the end, because a causal model pools its last token.
+    The layout is `<cls> question <sep> document <sep> ... document <sep>`. Decoder-only tokenizers have no `<cls>`, and their end of
+    sequence stands for `<sep>`: a causal model pools its last token, which is then the same in every set.
     The question is kept whole and each document gets its share of what is left. Raises InputError when nothing is left.
     """
     reserved = control_tokens(tokenizer)
     asked = _ids(tokenizer, neutralise(question, reserved))
-    if tokenizer.sep_token_id is not None:
-        head = [tokenizer.cls_token_id, *asked]
-        before = [tokenizer.sep_token_id]
-        tail = [tokenizer.sep_token_id]
-    else:
-        head = [*_ids(tokenizer, "Question: "), *asked]
-        before = _ids(tokenizer, "\n\nDocument: ")
-        tail = [*_ids(tokenizer, "\n\nDo the documents contradict each other about this question: "), *asked]
-    budget = settings.max_length - len(head) - len(tail) - len(documents) * len(before)
+    separator = tokenizer.eos_token_id if tokenizer.sep_token_id is None else tokenizer.sep_token_id
+    head = asked if tokenizer.cls_token_id is None else [tokenizer.cls_token_id, *asked]
+    budget = settings.max_length - len(head) - 1 - len(documents)
     if budget < len(documents):
         raise InputError(
             f"question of {len(asked)} tokens leaves no room for {len(documents)} documents in {settings.max_length} tokens; "
@@ -78,11 +72,11 @@ def encode(question: str, documents: Sequence[Document], tokenizer: PreTrainedTo
     texts = [_text(document, settings.max_length, reserved) for document in order]
     bodies = [_ids(tokenizer, text) for text, _ in texts]
     granted = shares([len(body) for body in bodies], budget)
-    ids = list(head)
+    ids = [*head, separator]
     for body, share in zip(bodies, granted, strict=True):
-        ids += [*before, *body[:share]]
+        ids += [*body[:share], separator]
     cut = [share < len(body) or shortened for body, share, (_, shortened) in zip(bodies, granted, texts, strict=True)]
-    return Encoding(ids + tail, len(head), tuple(document.id for document, was_cut in zip(order, cut, strict=True) if was_cut))
+    return Encoding(ids, len(head), tuple(document.id for document, was_cut in zip(order, cut, strict=True) if was_cut))
 
 
 def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:

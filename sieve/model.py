@@ -1,12 +1,13 @@
 """Load the Sieve: any encoder with one logit, plain, shortened to its first layers, adapted by LoRA, or turned into a Longformer."""
 
-
-
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
-from peft import PeftModel, get_peft_model
+from peft import PeftModel, get_peft_model, get_peft_model_state_dict
 from pydantic import Field
+from safetensors.torch import save_file
 from transformers import (
     AutoConfig,
     AutoModelForSequenceClassification,
@@ -23,6 +24,22 @@ from rag.models.lora import LoraSettings, lora_config
 from rag.settings import Settings
 
 BERT_FAMILY = ("bert", "roberta")
+SHARED_SHAPE = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "hidden_act",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "type_vocab_size",
+    "initializer_range",
+    "layer_norm_eps",
+    "pad_token_id",
+    "num_labels",
+)
+"""Settings that a Longformer shares with the encoder it is made of."""
 
 
 class LongContext(Settings):
@@ -70,12 +87,12 @@ def load_backbone(settings: ModelSettings) -> Backbone:
     Raises InputError for a base that cannot be found, that has fewer layers than asked for, or that cannot be converted.
     """
     tokenizer = load_tokenizer(settings.base, settings.revision, settings.pad_token)
-    options: dict[str, int] = {"num_labels": 1}
+    options: dict[str, Any] = {"num_labels": 1}
     if settings.num_layers is not None:
-        available = AutoConfig.from_pretrained(locate(settings.base), revision=settings.revision).num_hidden_layers
-        if settings.num_layers > available:
-            raise InputError(f"sieve.model.num_layers={settings.num_layers}: {settings.base} has {available} layers")
-        options["num_hidden_layers"] = settings.num_layers
+        config = AutoConfig.from_pretrained(locate(settings.base), revision=settings.revision)
+        if settings.num_layers > config.num_hidden_layers:
+            raise InputError(f"sieve.model.num_layers={settings.num_layers}: {settings.base} has {config.num_hidden_layers} layers")
+        options |= first_layers(config.to_dict(), settings.num_layers)
     model = load_model(AutoModelForSequenceClassification, settings.base, settings.revision, dtype=torch.float32, **options)
     if settings.long_context is not None:
         model = to_longformer(model, settings.long_context.max_positions, settings.long_context.attention_window)
@@ -84,30 +101,73 @@ def load_backbone(settings: ModelSettings) -> Backbone:
     return Backbone(model=model, tokenizer=tokenizer, fingerprint=fingerprint(model))
 
 
-def trainable(backbone: Backbone, settings: ModelSettings, init: Path | None) -> torch.nn.Module:
+def trainable(backbone: Backbone, settings: ModelSettings, init: Path | None) -> PreTrainedModel | PeftModel:
     """The model to train: with an adapter and head on a frozen base, or with all weights where `settings.lora` is none.
 
-    With `init`, weights go on from that checkpoint. Raises InputError when it was trained on another base.
+    With `init`, weights go on from that checkpoint. Raises InputError when it was trained on another base or with another adapter.
     """
-    if init is None:
-        return backbone.model if settings.lora is None else get_peft_model(backbone.model, lora_config(settings.lora, "classification"))
-    require_same_base(init, read_manifest(init, "sieve"), backbone.fingerprint)
-    return load_weights(backbone.model, settings, init, train=True)
+    if init is not None:
+        manifest = read_manifest(init, "sieve")
+        require_same_base(init, manifest, backbone.fingerprint)
+        before = ModelSettings.model_validate(manifest.settings["model"]).lora
+        if before != settings.lora:
+            raise InputError(f"init={init}: trained with sieve.model.lora={before}, but this run has {settings.lora}; set them alike")
+        return load_weights(backbone.model, settings, init, train=True)
+    if settings.lora is None:
+        return backbone.model
+    config = lora_config(settings.lora, "classification")
+    config.modules_to_save = head_layers(backbone.model)
+    return get_peft_model(backbone.model, config)
 
 
-def load_weights(base: PreTrainedModel, settings: ModelSettings, folder: Path, *, train: bool) -> torch.nn.Module:
+def head_layers(model: PreTrainedModel) -> list[str]:
+    """Names of the layers that turn the backbone's output into a logit.
+
+    A base often comes without them. They are then drawn at random, so an adapter is of use only with all of them beside it; PEFT
+    would keep `classifier` and `score` alone and lose the dense layer before them that ModernBERT, DeBERTa and BERT have.
+    """
+    outside = [name for name, layer in model.named_children() if name != model.base_model_prefix and any(True for _ in layer.parameters())]
+    return outside + [name for name, _ in model.base_model.named_children() if name == "pooler"]
+
+
+def first_layers(config: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """What changes in a model's config when only its first `number` layers are kept; some families have lists with an entry by layer."""
+    by_layer = {name: config[name][:number] for name in ("attention_window", "layer_types") if isinstance(config.get(name), list)}
+    return {"num_hidden_layers": number, **by_layer}
+
+
+def load_weights(base: PreTrainedModel, settings: ModelSettings, folder: Path, *, train: bool) -> PreTrainedModel | PeftModel:
     """Put the weights of a checkpoint folder on its base: an adapter, or all weights where `settings.lora` is none."""
     if settings.lora is not None:
         return PeftModel.from_pretrained(base, folder, is_trainable=train)
     return load_model(AutoModelForSequenceClassification, str(folder), dtype=torch.float32)
 
 
+def save_weights(model: PreTrainedModel | PeftModel, base: str, folder: Path) -> None:
+    """Write what `load_weights` reads. The config of an adapter names `base` as the settings do, not where this machine keeps it."""
+    if not isinstance(model, PeftModel):
+        model.save_pretrained(folder)
+        return
+    weights = get_peft_model_state_dict(model, save_embedding_layers=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(
+        {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()},
+        folder / "adapter_model.safetensors",
+        {"format": "pt"},
+    )
+    config = model.peft_config["default"]
+    config.base_model_name_or_path = base
+    config.inference_mode = True
+    config.save_pretrained(str(folder))
+
+
 def require_positions(model: PreTrainedModel, max_length: int) -> None:
     """Refuse sequences longer than the model's position table, special tokens included. Raises InputError."""
-    config = model.config
-    # RoBERTa and Longformer number positions from the row after the padding index.
-    offset = config.pad_token_id + 1 if config.model_type in ("roberta", "longformer") else 0
-    limit = int(config.max_position_embeddings) - offset
+    limit = int(model.config.max_position_embeddings)
+    for name, table in model.named_modules():
+        # RoBERTa and its kin number positions from the row after the padding index.
+        if name.endswith("position_embeddings") and isinstance(table, torch.nn.Embedding) and table.padding_idx is not None:
+            limit = table.num_embeddings - table.padding_idx - 1
     if max_length > limit:
         raise InputError(
             f"sieve.inputs.max_length={max_length}: the model reads at most {limit} tokens; lower it or set sieve.model.long_context"
@@ -130,14 +190,7 @@ def to_longformer(model: PreTrainedModel, length: int, attention_window: int) ->
         LongformerConfig(
             attention_window=attention_window,
             max_position_embeddings=first + length,
-            num_labels=1,
-            **{
-                name: getattr(config, name)
-                for name in (
-                    "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size hidden_act hidden_dropout_prob "
-                    "attention_probs_dropout_prob type_vocab_size initializer_range layer_norm_eps pad_token_id"
-                ).split()
-            },
+            **{name: getattr(config, name) for name in SHARED_SHAPE},
         )
     )
     source = model.base_model.state_dict()
@@ -156,7 +209,8 @@ def to_longformer(model: PreTrainedModel, length: int, attention_window: int) ->
     if missing or unexpected:
         raise InputError(f"sieve.model.long_context: cannot convert {config.model_type}: missing {missing}, unexpected {unexpected}")
     _copy_pooler(source, target)
-    return target.eval()
+    target.eval()
+    return target
 
 
 def _copy_pooler(source: dict[str, torch.Tensor], target: LongformerForSequenceClassification) -> None:

@@ -131,8 +131,8 @@ def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
 def load(path: Path | str, *, device: str = "auto", precision: Precision | None = None, batch_tokens: int = 16_384) -> Sieve:
     """Load a checkpoint folder that `sieve.train` wrote.
 
-    `precision` overrides the one it was trained with. Raises InputError for a folder that is not a Sieve checkpoint, or whose
-    base is missing or another one than it was trained on.
+    A folder with all weights serves alone; one with an adapter needs its base. `precision` overrides the one it was trained with.
+    Raises InputError for a folder that is not a Sieve checkpoint, or whose base is missing or another one than it was trained on.
     """
     folder = Path(path)
     manifest = read_manifest(folder, "sieve")
@@ -142,9 +142,13 @@ def load(path: Path | str, *, device: str = "auto", precision: Precision | None 
         raise InputError(f"{folder}: the manifest has no threshold; train the Sieve again")
     place = pick_device(device)
     dtype = pick_dtype(precision or settings.precision, place)
-    backbone = load_backbone(settings)
-    require_same_base(folder, manifest, backbone.fingerprint)
-    model = load_weights(backbone.model, settings, folder, train=False)
+    if settings.lora is None:
+        backbone = load_backbone(ModelSettings(base=str(folder)))
+        model: torch.nn.Module = backbone.model
+    else:
+        backbone = load_backbone(settings)
+        require_same_base(folder, manifest, backbone.fingerprint)
+        model = load_weights(backbone.model, settings, folder, train=False)
     return Sieve(
         model.to(place, dtype),
         backbone.tokenizer,

@@ -1,6 +1,7 @@
 """Choose the Sieve's threshold on validation data, and what a threshold means in rates."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 DEFAULT = 0.5
@@ -36,5 +37,5 @@ def choose(scores: Sequence[float], distracted: Sequence[bool]) -> float:
     if len(set(distracted)) < 2:
         raise ValueError("choosing a threshold needs both clean and distracted validation sets")
     ordered = sorted(set(scores))
-    candidates = [DEFAULT, *((low + high) / 2 for low, high in zip(ordered, ordered[1:], strict=False))]
+    candidates = [DEFAULT, *((low + high) / 2 for low, high in pairwise(ordered))]
     return max(candidates, key=lambda t: (rates(scores, distracted, t).macro_f1, -abs(t - DEFAULT)))

@@ -1,5 +1,7 @@
 """Fine-tune the Sieve to tell conflicting from answerable sets: `python -m sieve.train data.train=... data.validation=...`."""
 
+import logging
+import math
 import shutil
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -9,15 +11,18 @@ from pydantic import Field
 from transformers import EarlyStoppingCallback, EvalPrediction, Trainer, TrainingArguments, set_seed
 
 from conf.job import job
-from rag.checkpoint import Base, Manifest, sha256, write_manifest
+from rag.checkpoint import MANIFEST, Base, Manifest, read_manifest, write_manifest
+from rag.errors import InputError
 from rag.models.base import pick_device, pick_dtype
 from rag.provenance import provenance
 from rag.settings import InputPath, JobSettings, Settings
-from sieve.data import Collator, DataSettings, Row, paths, read, rows
+from sieve.data import Collator, DataSettings, Row, hashes, paths, read, rows
 from sieve.inputs import InputSettings
-from sieve.model import Backbone, ModelSettings, load_backbone, require_positions, trainable
-from sieve.predict import Sieve
+from sieve.model import Backbone, ModelSettings, load_backbone, require_positions, save_weights, trainable
+from sieve.predict import Sieve, load
 from sieve.threshold import choose, rates
+
+logger = logging.getLogger(__name__)
 
 
 class TrainSettings(Settings):
@@ -64,8 +69,12 @@ class TrainingResult(NamedTuple):
 def train(settings: TrainJob, out: Path) -> TrainingResult:
     """Train, pick checkpoint and threshold on validation data, and write a checkpoint folder to `out`.
 
-    Intermediate checkpoints are kept in `out/trainer` until the end; a run that was killed goes on from the last one.
+    Intermediate checkpoints are kept in `out/trainer` until the end; a run that was killed goes on from the last one, and a folder
+    that is complete is not trained again. Raises InputError for data or settings that cannot be used, and when training diverged.
     """
+    if (out / MANIFEST).is_file():
+        logger.info("%s already holds a complete checkpoint", out)
+        return TrainingResult(load(out), read_manifest(out, "sieve"))
     set_seed(settings.seed)
     config = settings.sieve
     backbone = load_backbone(config.model)
@@ -76,27 +85,38 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
 
     model = trainable(backbone, config.model, settings.init)
     trainer = build_trainer(model, backbone, settings, train_rows, validation_rows, out / "trainer")
-    trainer.train(resume_from_checkpoint=any((out / "trainer").glob("checkpoint-*")))
+    trainer.train(resume_from_checkpoint=last_checkpoint(out / "trainer"))
+    save_weights(model, config.model.base, out)
+    backbone.tokenizer.save_pretrained(out)
 
-    sieve = Sieve(model, backbone.tokenizer, config.inputs, model_type=backbone.model.config.model_type, threshold=0.5)
+    # The threshold is chosen on the model that serving loads: without the trainer's autocast, all weights in the dtype of computing.
+    dtype = pick_dtype(config.model.precision, pick_device("auto"))
+    served = trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False).to(dtype)
+    sieve = Sieve(served, backbone.tokenizer, config.inputs, model_type=backbone.model.config.model_type, threshold=0.5)
     scores = sieve.score([row["encoding"] for row in validation_rows])
+    if not all(map(math.isfinite, scores)):
+        raise InputError("training diverged: the Sieve's scores are not numbers; lower sieve.train.learning_rate")
     labels = [row["label"] == 1.0 for row in validation_rows]
     sieve.threshold = choose(scores, labels)
     at = rates(scores, labels, sieve.threshold)
     manifest = Manifest(
         stage="sieve",
         base=Base(id=config.model.base, revision=config.model.revision, fingerprint=backbone.fingerprint),
-        settings=config.model_dump(mode="json"),
+        settings={**config.model_dump(mode="json"), "seed": settings.seed, "dtype": str(dtype)},
         threshold=sieve.threshold,
-        validation={"sets": len(labels), "macro_f1": at.macro_f1, "tpr": at.tpr, "fpr": at.fpr},
-        data={path.name: sha256(path) for path in (*train_files, *validation_files)},
+        validation={"sets": len(labels), **{name: rate for name, rate in at._asdict().items() if rate is not None}},
+        data=hashes((*train_files, *validation_files)),
         provenance=provenance(),
     )
-    model.save_pretrained(out)
-    backbone.tokenizer.save_pretrained(out)
     write_manifest(out, manifest)
     shutil.rmtree(out / "trainer")
     return TrainingResult(sieve, manifest)
+
+
+def last_checkpoint(folder: Path) -> str | None:
+    """The newest checkpoint in `folder` that was written to its end; none when there is none. The trainer's state is its last file."""
+    complete = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
+    return str(max(complete, key=lambda path: int(path.name.rpartition("-")[2]))) if complete else None
 
 
 def build_trainer(
@@ -123,6 +143,7 @@ def build_trainer(
         save_total_limit=2,
         logging_steps=10,
         load_best_model_at_end=True,
+        restore_callback_states_from_checkpoint=True,
         metric_for_best_model=f"eval_{config.best_metric}",
         greater_is_better=config.best_metric == "accuracy",
         bf16=pick_dtype(settings.sieve.model.precision, device) == torch.bfloat16,

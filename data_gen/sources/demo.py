@@ -31,19 +31,30 @@ _DISTRACTING = {
 _CONDITIONS = (Condition.ANSWERABLE, Condition.UNANSWERABLE, *_DISTRACTING)
 
 
-def load(split: Split = "test", seed: int = 0, questions: int = 600, k: int = 5, words: int = MIN_WORDS, limit: int | None = None) -> list[Example]:
+def load(
+    split: Split = "test",
+    seed: int = 0,
+    questions: int = 600,
+    k: int = 5,
+    words: int = MIN_WORDS,
+    wordings: int | None = None,
+    limit: int | None = None,
+) -> list[Example]:
     """Five Examples for each question of `split`: answerable, unanswerable, conflict, negated, adversarial.
 
     Of `questions` in all splits together, 60 % are for training, 15 % for validation and 25 % for test. No subject occurs in two questions,
-    and a question does not change when `questions` grows. `k` documents (2 to 8) make a set, each of at least `words` words: few
-    documents of few words are what a Sieve learns from first. `limit` keeps the first examples, question by question. Raises InputError for a number out of range.
+    and a question does not change when `questions` grows. `k` documents (2 to 8) make a set, each of at least `words` words, with each
+    fact in one of `wordings` clauses (all four where it is none): few documents of few words in one wording are what a Sieve can learn
+    from first. `limit` keeps the first examples, question by question. Raises InputError for a number out of range.
     """
     _require("questions", questions, len(_SPLIT_OF_TWENTY), len(stems(seed)) // _STEMS_PER_QUESTION)
     _require("k", k, 2, 8)
     _require("words", words, 1, MIN_WORDS)
+    if wordings is not None:
+        _require("wordings", wordings, 1, 4)
     if limit is not None:
         _require("limit", limit, 1, questions * len(_CONDITIONS))
-    examples = [example for i in range(questions) if _split_of(i, seed) == split for example in _variants(i, seed, k, words)]
+    examples = [example for i in range(questions) if _split_of(i, seed) == split for example in _variants(i, seed, k, words, wordings)]
     return examples[:limit]
 
 
@@ -87,10 +98,10 @@ class _Pool:
     neither: list[Document]
 
 
-def _variants(i: int, seed: int, k: int, words: int) -> Iterator[Example]:
+def _variants(i: int, seed: int, k: int, words: int, wordings: int | None) -> Iterator[Example]:
     rng = Random(f"{seed}:question:{i}")
     asked = _ask(rng, i, seed)
-    pool = _write_pool(rng, asked, k, words)
+    pool = _write_pool(rng, asked, k, words, wordings)
     question = rng.choice(asked.key.questions).format(s=asked.name)
     for condition in _CONDITIONS:
         yield Example(
@@ -113,7 +124,7 @@ def _ask(rng: Random, i: int, seed: int) -> _Asked:
     return _Asked(f"{kind.name}-{i:04d}", kind, key, name, twin, tuple(others), answer=draw(rng, key.value))
 
 
-def _write_pool(rng: Random, asked: _Asked, k: int, words: int) -> _Pool:
+def _write_pool(rng: Random, asked: _Asked, k: int, words: int, wordings: int | None) -> _Pool:
     """Write more documents than one set needs. The two untrue values are drawn as the answer is, so that either could be the answer."""
     other = draw(rng, asked.key.value, (asked.answer,))
     third = draw(rng, asked.key.value, (asked.answer, other))
@@ -124,7 +135,7 @@ def _write_pool(rng: Random, asked: _Asked, k: int, words: int) -> _Pool:
         return invent_subject(rng, asked.kind, name, reserved)
 
     def write(subject: Subject, stated: Value | None, deny: bool = False) -> Passage:
-        return about(rng, subject, asked.key, reserved, None if stated is None else (asked.key, stated), deny, words)
+        return about(rng, subject, asked.key, reserved, None if stated is None else (asked.key, stated), deny, words, wordings)
 
     subject = invent(asked.name)
     strangers = [invent(rng.choice(asked.kind.names).format(stem=stem)) for stem in asked.other_stems]

@@ -122,7 +122,7 @@ def load_tokenizer(base: str, revision: str | None = None, pad_token: str | None
 
     Raises InputError when the base cannot be found, or when no padding token is left.
     """
-    tokenizer = _load(AutoTokenizer, base, revision)
+    tokenizer: PreTrainedTokenizerBase = _load(AutoTokenizer, base, revision)
     if pad_token is not None:
         if pad_token not in tokenizer.get_vocab():
             raise InputError(f"pad_token '{pad_token}' is not in the vocabulary of {base}; choose one of its unused special tokens")
@@ -138,7 +138,8 @@ def load_tokenizer(base: str, revision: str | None = None, pad_token: str | None
 def load_model(auto_class: Any, base: str, revision: str | None = None, **options: Any) -> PreTrainedModel:
     """Load a model of `auto_class`, such as `AutoModelForCausalLM`, in evaluation mode. Raises InputError when it cannot be found."""
     model: PreTrainedModel = _load(auto_class, base, revision, **options)
-    return model.eval()
+    model.eval()
+    return model
 
 
 def _load(auto_class: Any, base: str, revision: str | None, **options: Any) -> Any:

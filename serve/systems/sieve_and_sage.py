@@ -1,16 +1,15 @@
 """The two-stage system (paper 002, section 3.2): the Sieve screens the set, and only a set it finds clean reaches the Sage."""
 
 import logging
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar, get_args
 
 from pydantic import Field
 
-from rag.citations import cite
-from rag.errors import InputError
+from rag.citations import cite, strip_citations
+from rag.errors import InputError, nearest
 from rag.records import Document, Prediction, Query, Reason, RetrievalState
 from rag.render import evidence
 from rag.settings import InputPath
@@ -25,6 +24,7 @@ logger = logging.getLogger(__name__)
 OnFlag = Literal["abstain", "blame", "filter"]
 """What follows a flag: abstain at once; abstain and name the document to blame; or remove that document and ask the Sage."""
 
+Stage = Literal["sieve", "leave_one_out", "sage"]
 ResultT = TypeVar("ResultT")
 StageCall = Callable[[Sequence[str], Sequence[Sequence[Document]]], Sequence[ResultT | Exception]]
 
@@ -75,8 +75,7 @@ class _Item:
     def prediction(self) -> Prediction:
         """The finished record."""
         timings = {**self.timings, "total": sum(self.timings.values())}
-        ids = {"id": self.query.id, "question_id": self.query.question_id}
-        return Prediction(**ids, **self.known, timings=timings, tokens=self.tokens)
+        return Prediction(id=self.query.id, question_id=self.query.question_id, **self.known, timings=timings, tokens=self.tokens)
 
 
 class SieveAndSage:
@@ -96,16 +95,31 @@ class SieveAndSage:
         sieve_deadline: float | None = None,
         sage_deadline: float | None = None,
     ) -> None:
-        """Compose two stages. `threshold` replaces the Sieve's own; deadlines are seconds for each query, none means no limit."""
+        """Compose two stages. `threshold` replaces the Sieve's own; deadlines are seconds for each query, none means no limit.
+
+        Raises InputError for an unknown `on_flag`, and for a threshold or a deadline that would let everything or nothing pass.
+        """
+        if on_flag not in get_args(OnFlag):
+            raise InputError(f"on_flag: expected {', '.join(get_args(OnFlag))}, got '{on_flag}'{nearest(on_flag, get_args(OnFlag))}")
+        for name, seconds in (("sieve_deadline", sieve_deadline), ("sage_deadline", sage_deadline)):
+            if seconds is not None and not seconds > 0:
+                raise InputError(f"{name}: expected a number of seconds above 0, got {seconds}")
         self.sieve = sieve
         self.sage = sage
         self.on_flag = on_flag
         self.threshold = sieve.threshold if threshold is None else threshold
+        if not _is_probability(self.threshold):
+            raise InputError(f"threshold: expected a number from 0 to 1, got {self.threshold}")
         self.sieve_deadline = sieve_deadline
         self.sage_deadline = sage_deadline
 
     def ask(self, question: str, documents: Sequence[Document | str]) -> Prediction:
-        """Answer one question from its documents, best first. Plain texts get the ids `d1`, `d2`, ... in the order given."""
+        """Answer one question from its documents, best first. Plain texts get the ids `d1`, `d2`, ... in the order given.
+
+        Raises InputError when one text stands where a list of them is expected; a blank question ends in the prediction's `error`.
+        """
+        if isinstance(documents, str):
+            raise InputError("documents: expected a list of documents, got one text; write [text]")
         records = tuple(d if isinstance(d, Document) else Document(id=f"d{n}", text=d) for n, d in enumerate(documents, start=1))
         return self.predict([Query(id="ask", question_id="ask", question=question, documents=records)])[0]
 
@@ -121,17 +135,13 @@ class SieveAndSage:
         return [item.prediction() for item in items]
 
     def _screen(self, items: Sequence[_Item]) -> None:
-        for item, screening in _run("sieve", items, self.sieve.screen, self.sieve_deadline):
-            if isinstance(screening, Exception):
-                _fail(item, screening, Reason.SIEVE_FAILED, Reason.SIEVE_TIMEOUT)
-                continue
+        def read(item: _Item, screening: Screening) -> None:
+            if not _is_probability(screening.score):
+                raise ValueError(f"the Sieve's score {screening.score!r} is not a probability")
             item.tokens["sieve"] = screening.tokens
-            item.known.update(trimmed=screening.truncated, threshold=self.threshold)
-            if _is_probability(screening.score):
-                item.known["sieve_score"] = screening.score
-            else:
-                logger.error("query %s: the Sieve's score %r is not a probability", item.query.id, screening.score)
-                item.decide(reason=Reason.SIEVE_FAILED)
+            item.known.update(sieve_score=screening.score, trimmed=screening.truncated, threshold=self.threshold)
+
+        _run("sieve", items, self.sieve.screen, read, self.sieve_deadline)
 
     def _handle_flagged(self, items: Sequence[_Item]) -> None:
         for item in items:
@@ -139,15 +149,13 @@ class SieveAndSage:
             if self.on_flag == "abstain":
                 item.decide(reason=Reason.DISTRACTED)
         examined = [item for item in items if not item.decided]
-        for item, removals in _run("leave_one_out", examined, self.sieve.leave_one_out, self.sieve_deadline):
-            if isinstance(removals, Exception):
-                _fail(item, removals, Reason.SIEVE_FAILED, Reason.SIEVE_TIMEOUT)
-            elif not all(_is_probability(removal.score) for removal in removals):
-                item.decide(reason=Reason.SIEVE_FAILED)
-            else:
-                self._remove(item, removals)
+        _run("leave_one_out", examined, self.sieve.leave_one_out, self._remove, self.sieve_deadline)
 
     def _remove(self, item: _Item, removals: Sequence[Removal]) -> None:
+        ids = {document.id for document in item.documents}
+        for removal in removals:
+            if not _is_probability(removal.score) or not removal.ids or not ids.issuperset(removal.ids):
+                raise ValueError(f"{removal} is no removal from {sorted(ids)} with a probability")
         if not removals:
             item.decide(reason=Reason.DISTRACTED if self.on_flag == "blame" else Reason.ALL_REMOVED)
             return
@@ -160,13 +168,11 @@ class SieveAndSage:
         else:
             item.known["removed"] = best.ids
             item.documents = [document for document in item.documents if document.id not in best.ids]
+            if not item.documents:
+                item.decide(reason=Reason.ALL_REMOVED)
 
     def _answer(self, items: Sequence[_Item]) -> None:
-        for item, reply in _run("sage", items, self.sage.answer, self.sage_deadline):
-            if isinstance(reply, Exception):
-                _fail(item, reply, Reason.SAGE_FAILED, Reason.SAGE_TIMEOUT)
-            else:
-                _read(item, reply)
+        _run("sage", items, self.sage.answer, _read, self.sage_deadline)
 
 
 def _check(item: _Item) -> None:
@@ -182,12 +188,13 @@ def _check(item: _Item) -> None:
 def _read(item: _Item, reply: Reply) -> None:
     prompt = reply.prompt
     item.tokens.update(prompt=reply.prompt_tokens, completion=reply.completion_tokens)
+    confidence = reply.confidence if _is_probability(reply.confidence) else None
     trimmed = tuple(dict.fromkeys((*item.known["trimmed"], *prompt.trimmed)))
-    item.known.update(output=reply.output, confidence=reply.confidence, prompt=prompt.text, dropped=prompt.dropped, trimmed=trimmed)
+    item.known.update(output=reply.output, confidence=confidence, prompt=prompt.text, dropped=prompt.dropped, trimmed=trimmed)
     # A set that was flagged keeps the state it was retrieved in, whatever the Sage makes of the rest.
     was_flagged = item.known.get("state") is RetrievalState.DISTRACTED
-    if reply.parsed.kind is Kind.ANSWER:
-        answer = str(reply.parsed.answer)
+    if reply.parsed.kind is Kind.ANSWER and reply.parsed.answer:
+        answer = strip_citations(reply.parsed.answer)
         citations, rejected = cite(answer, reply.output, prompt.documents)
         state = RetrievalState.DISTRACTED if was_flagged else RetrievalState.ANSWERABLE
         item.decide(answer=answer, citations=citations, rejected_citations=rejected, state=state)
@@ -198,10 +205,12 @@ def _read(item: _Item, reply: Reply) -> None:
         item.decide(reason=Reason.UNPARSED)
 
 
-def _run(stage: str, items: Sequence[_Item], call: StageCall[ResultT], deadline: float | None) -> list[tuple[_Item, ResultT | Exception]]:
-    """Run a stage on a batch. When the batch fails, run it one by one, so that only the item at fault has a failure."""
+def _run(
+    stage: Stage, items: Sequence[_Item], call: StageCall[ResultT], read: Callable[[_Item, ResultT], None], deadline: float | None
+) -> None:
+    """Run a stage on a batch and read each result. When the batch fails, run it one by one, so that only the item at fault fails."""
     if not items:
-        return []
+        return
     started = time.perf_counter()
     results: Sequence[ResultT | Exception]
     try:
@@ -209,9 +218,15 @@ def _run(stage: str, items: Sequence[_Item], call: StageCall[ResultT], deadline:
     except Exception as error:  # A guard that fails must end in an abstention, whatever it failed of.
         results = [error] if len(items) == 1 else [_call_one(item, call, deadline) for item in items]
     milliseconds = 1000 * (time.perf_counter() - started) / len(items)
-    for item in items:
+    for item, result in zip(items, results, strict=True):
         item.timings[stage] = milliseconds
-    return list(zip(items, results, strict=True))
+        if isinstance(result, Exception):
+            _fail(item, result, stage)
+            continue
+        try:
+            read(item, result)
+        except Exception as error:  # As above: a result that cannot be read is a failure of the stage.
+            _fail(item, error, stage)
 
 
 def _call_one(item: _Item, call: StageCall[ResultT], deadline: float | None) -> ResultT | Exception:
@@ -229,18 +244,18 @@ def _call(items: Sequence[_Item], call: StageCall[ResultT], deadline: float | No
     return results
 
 
-def _fail(item: _Item, error: Exception, failed: Reason, timed_out: Reason) -> None:
+def _fail(item: _Item, error: Exception, stage: Stage) -> None:
     if isinstance(error, InputError):
-        item.decide(error=str(error))
-    elif isinstance(error, TimeoutError):
-        item.decide(reason=timed_out)
-    else:
-        logger.error("query %s: %s", item.query.id, failed, exc_info=error)
-        item.decide(reason=failed)
+        item.decide(error=str(error), state=None)
+        return
+    failed, timed_out = (Reason.SAGE_FAILED, Reason.SAGE_TIMEOUT) if stage == "sage" else (Reason.SIEVE_FAILED, Reason.SIEVE_TIMEOUT)
+    reason = timed_out if isinstance(error, TimeoutError) else failed
+    logger.error("query %s: %s: %r", item.query.id, reason, error, exc_info=None if isinstance(error, TimeoutError) else error)
+    item.decide(reason=reason)
 
 
 def _is_probability(score: float) -> bool:
-    return math.isfinite(score) and 0.0 <= score <= 1.0
+    return 0.0 <= score <= 1.0
 
 
 def load(

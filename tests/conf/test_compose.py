@@ -1,0 +1,151 @@
+"""Every yaml under conf/ composes and fits the settings of its job; the paper profile holds the paper's values."""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import hydra
+import pytest
+import yaml
+from omegaconf import OmegaConf
+
+import conf
+from conf.job import check
+from data_gen.build import BuildSettings
+from eval.pipeline import EvalJob
+from rag.errors import InputError
+from rag.settings import Component, Settings
+from sage.settings import TrainJob as SageTrainJob
+from sieve.train import TrainJob as SieveTrainJob
+
+FOLDER = Path(conf.__file__).parent
+JOBS: dict[str, type[Settings]] = {
+    "data_gen_build": BuildSettings,
+    "eval_pipeline": EvalJob,
+    "sage_train": SageTrainJob,
+    "sieve_train": SieveTrainJob,
+}
+NO_JOB = "run_folder"
+FILES = sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.yaml"))
+ROOTS = [name for name in FILES if "/" not in name and name != NO_JOB]
+CHOICES = [name for name in FILES if "/" in name]
+
+
+@functools.cache
+def compose(root: str, *overrides: str) -> dict[str, Any]:
+    with hydra.initialize_config_module("conf", version_base="1.3"):
+        composed = OmegaConf.to_container(hydra.compose(root, list(overrides)), resolve=True)
+    assert isinstance(composed, dict)
+    return composed
+
+
+def filled(node: Any) -> Any:
+    """The config with a path in place of each value that the user must set."""
+    if isinstance(node, dict):
+        return {key: filled(value) for key, value in node.items()}
+    return "given.jsonl" if node == "???" else node
+
+
+def groups_of(root: str) -> list[str]:
+    defaults = yaml.safe_load((FOLDER / f"{root}.yaml").read_text(encoding="utf-8"))["defaults"]
+    return [group for entry in defaults if isinstance(entry, dict) for group in entry]
+
+
+WITH_PROFILE = [(root, profile) for root in ROOTS if "profile" in groups_of(root) for profile in ("paper", "local")]
+USES = [(choice, root) for choice in CHOICES for root in ROOTS if choice.partition("/")[0] in groups_of(root)]
+
+
+def test_each_job_has_a_root_yaml_and_each_choice_has_a_job_that_takes_it() -> None:
+    assert sorted(JOBS) == ROOTS
+    assert len(CHOICES) > 0
+    assert {choice for choice, _ in USES} == set(CHOICES)
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_a_root_yaml_composes_and_fits_its_job(root: str) -> None:
+    composed = compose(root)
+    checked = check(filled(composed), JOBS[root], Path("/root"))
+    assert checked.model_fields_set == set(composed)
+
+
+@pytest.mark.parametrize(("root", "profile"), WITH_PROFILE)
+def test_a_root_yaml_composes_under_both_profiles(root: str, profile: str) -> None:
+    composed = compose(root, f"profile={profile}")
+    check(filled(composed), JOBS[root], Path("/root"))
+    assert composed["checkpoints"] == f"checkpoints/{profile}"
+
+
+@pytest.mark.parametrize(("choice", "root"), USES)
+def test_a_choice_composes_and_its_targets_bind(choice: str, root: str) -> None:
+    group, _, name = choice.partition("/")
+    composed = compose(root, f"{group}={name}")
+    checked = check(filled(composed), JOBS[root], Path("/root"))
+    if "_target_" in composed.get(group, {}):
+        bound = getattr(checked, group)
+        assert isinstance(bound, Component)
+        assert f"{bound.target.__module__}.{bound.target.__qualname__}" == composed[group]["_target_"]
+        assert set(bound.arguments) == set(composed[group]) - {"_target_"}
+
+
+def test_hydra_itself_writes_nothing() -> None:
+    with hydra.initialize_config_module("conf", version_base="1.3"):
+        composed = hydra.compose(NO_JOB, return_hydra_config=True)
+    assert (composed.hydra.output_subdir, composed.hydra.run.dir) == (None, ".")
+    assert all("filename" not in handler for handler in composed.hydra.job_logging.handlers.values())
+
+
+def test_what_the_user_must_choose_is_named_all_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        check(compose("sage_train"), SageTrainJob, Path("/root"))
+    assert str(caught.value) == (
+        "'data.train' must be set: add data.train=... to the command; 'data.validation' must be set: add data.validation=... to the command"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("model.base", "allenai/longformer-base-4096"),
+        ("model.lora", None),
+        ("inputs.max_length", 4096),
+        ("train.learning_rate", 2e-4),
+        ("train.epochs", 15),
+        ("train.warmup_ratio", 0.05),
+        ("train.best_metric", "loss"),
+    ],
+)
+def test_the_paper_profile_holds_the_paper_s_sieve(key: str, value: Any) -> None:
+    """Paper 002, appendix C."""
+    assert OmegaConf.select(OmegaConf.create(compose("sieve_train")["sieve"]), key) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("model.base", "meta-llama/Meta-Llama-3-8B-Instruct"),
+        ("model.precision", "bf16"),
+        ("model.lora.r", 8),
+        ("model.lora.alpha", 16),
+        ("train.epochs", 3),
+        ("train.learning_rate", 2e-5),
+        ("train.warmup_ratio", 0.05),
+        ("train.optimizer", "paged_adamw_32bit"),
+        ("train.max_answerable", 8000),
+        ("train.answerable_per_unanswerable", 10),
+        ("inputs.abstention", "unanswerable"),
+        ("inputs.instruction", "unanswerable"),
+    ],
+)
+def test_the_paper_profile_holds_the_paper_s_sage(key: str, value: Any) -> None:
+    """Paper 002, appendix C."""
+    assert OmegaConf.select(OmegaConf.create(compose("sage_train")["sage"]), key) == value
+
+
+def test_the_paper_profile_is_the_default() -> None:
+    for root in ("sieve_train", "sage_train", "eval_pipeline"):
+        assert compose(root) == compose(root, "profile=paper")
+
+
+def test_the_local_profile_needs_no_model_hub() -> None:
+    for root, stage in (("sieve_train", "sieve"), ("sage_train", "sage")):
+        assert compose(root, "profile=local")[stage]["model"]["base"].startswith("package:")

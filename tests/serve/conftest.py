@@ -1,0 +1,92 @@
+"""A Sieve and a Sage that obey the protocols, do what a test tells them, and note what they were asked."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from rag.prompts import QA_PROMPTS
+from rag.records import Document, Query
+from rag.render import ranked, render
+from sage.parse import parse
+from sage.predict import Reply
+from sieve.predict import Removal, Screening, units
+
+Scorer = Callable[[Sequence[Document]], Any]
+Speaker = Callable[[str, Sequence[Document]], str]
+
+
+class StubSieve:
+    """Scores a set by a function of its documents; groups and orders them as the real Sieve does."""
+
+    def __init__(self, score: Scorer, threshold: float = 0.5) -> None:
+        self.score = score
+        self.threshold = threshold
+        self.screened: list[list[str]] = []
+        """Questions of each call of `screen`."""
+        self.examined: list[list[str]] = []
+        """Questions of each call of `leave_one_out`."""
+
+    def screen(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[Screening]:
+        self.screened.append(list(questions))
+        return [Screening(self.score(found), (), 10 * len(found)) for found in documents]
+
+    def leave_one_out(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[list[Removal]]:
+        self.examined.append(list(questions))
+        return [self._removals(ranked(found)) for found in documents]
+
+    def _removals(self, order: list[Document]) -> list[Removal]:
+        places = {document.id: place for place, document in enumerate(order, start=1)}
+        rests = {unit: [document for document in order if document.id not in unit] for unit in units(order)}
+        return [Removal(unit, places[unit[0]], self.score(rest)) for unit, rest in rests.items() if rest]
+
+
+class StubSage:
+    """Renders the prompt as the real Sage does, with words for tokens, and says what a function of question and documents says."""
+
+    def __init__(self, say: Speaker, budget: int = 10_000) -> None:
+        self.say = say
+        self.budget = budget
+        self.asked: list[list[str]] = []
+        """Questions of each call of `answer`."""
+
+    def answer(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[Reply]:
+        self.asked.append(list(questions))
+        return [self._reply(question, found) for question, found in zip(questions, documents, strict=True)]
+
+    def _reply(self, question: str, documents: Sequence[Document]) -> Reply:
+        instruction = QA_PROMPTS["unanswerable"]
+        prompt = render(question, documents, instruction, budget=self.budget, count=lambda text: len(text.split()))
+        output = self.say(question, documents)
+        return Reply(output, parse(output, "unanswerable"), prompt, prompt.tokens, 1 + len(output.split()), 0.75, True)
+
+
+@pytest.fixture(scope="session")
+def make_sieve() -> Callable[..., StubSieve]:
+    """A Sieve that gives a fixed score to every set, or one by a function of the documents."""
+
+    def make(score: Any, threshold: float = 0.5) -> StubSieve:
+        return StubSieve(score if callable(score) else lambda _: score, threshold)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_sage() -> Callable[..., StubSage]:
+    """A Sage that says one thing to every question, or what a function of question and documents says."""
+
+    def make(say: Any = "Lima", budget: int = 10_000) -> StubSage:
+        return StubSage(say if callable(say) else lambda *_: say, budget)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def query() -> Callable[..., Query]:
+    """A query on texts, best first, that get the ids d1, d2, ... and are all different unless a test says otherwise."""
+
+    def make(*texts: str, id: str = "e1", question: str = "What is the capital of Peru?") -> Query:
+        documents = tuple(Document(id=f"d{n}", text=text) for n, text in enumerate(texts, start=1))
+        return Query(id=id, question_id=f"q-{id}", question=question, documents=documents)
+
+    return make

@@ -1,0 +1,38 @@
+"""The wheel works on its own: from any folder, with its configs inside."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+RUN_ALL = """
+import runpy, sys
+import conf
+assert conf.__file__.startswith(sys.argv[1]), conf.__file__
+for module in ("data_gen.build", "sieve.train", "sage.train", "eval.pipeline"):
+    for profile in ("paper", "local"):
+        sys.argv = [module, "--cfg", "job"] + ([] if module == "data_gen.build" else [f"profile={profile}"])
+        print(f"# {module} {profile}", flush=True)
+        runpy.run_module(module, run_name="__main__")
+"""
+
+
+def test_the_jobs_of_an_installed_wheel_compose_their_configs_in_an_unrelated_folder(tmp_path: Path) -> None:
+    """Pitfall D2."""
+    wheels, site, elsewhere = tmp_path / "wheels", tmp_path / "site", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, ROOT], check=True)
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", "--target", site, *wheels.glob("*.whl")], check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_ALL, str(site)],
+        cwd=elsewhere,
+        env={"PYTHONPATH": str(site), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "base: meta-llama/Meta-Llama-3-8B-Instruct" in done.stdout
+    assert "base: allenai/longformer-base-4096" in done.stdout
+    assert not any(elsewhere.iterdir())
