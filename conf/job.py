@@ -203,11 +203,12 @@ def _unknown(override: Override, settings: type[Settings], config_name: str, cho
 
 
 def _closest(key: str, valid: Sequence[str]) -> str:
-    """As `nearest`, but by the last part of the key where the whole is close to none: the right name in a wrong place."""
+    """As `nearest`, but a name whose last part is nearly the key's comes first: the right name in a wrong place."""
     names = [name for name in valid if not name.endswith(".*")]
-    by_last_part = {name.rpartition(".")[2]: name for name in names}
-    last_part = difflib.get_close_matches(key.rpartition(".")[2], by_last_part, n=1)
-    return nearest(key, names) or "".join(f"; did you mean '{by_last_part[part]}'?" for part in last_part)
+    close = difflib.get_close_matches(key.rpartition(".")[2], {name.rpartition(".")[2] for name in names}, n=1, cutoff=0.8)
+    alike = [name for name in names if name.rpartition(".")[2] in close]
+    best = difflib.get_close_matches(key, alike, n=1, cutoff=0.0)
+    return f"; did you mean '{best[0]}'?" if best else nearest(key, names)
 
 
 def _unknown_of_hydra(key: str, path: str) -> str | None:

@@ -12,12 +12,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from conf.job import job
-from data_gen.split import require_disjoint, shared_documents
+from data_gen.split import shared_documents
 from rag.checkpoint import sha256
 from rag.errors import InputError
 from rag.jsonl import write_records
 from rag.records import Example, Record
 from rag.settings import Component, Settings, Target
+from rag.splits import require_disjoint
 
 CARD = "card.json"
 logger = logging.getLogger(__name__)

@@ -18,7 +18,9 @@ from rag.jsonl import Journal, dump, iter_records, read_examples, write_records
 from rag.provenance import provenance
 from rag.records import Example, Prediction
 from rag.settings import InputPath, JobSettings, Target
+from sage.predict import SageSettings
 from serve.systems import System
+from sieve.predict import SieveSettings
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +33,10 @@ class EvalJob(JobSettings):
 
     dataset: Target
     """A function that returns Examples."""
+    sieve: SieveSettings | None = None
+    """What the Sieve's checkpoint was trained as, for systems that have one."""
+    sage: SageSettings | None = None
+    """What the Sage's checkpoint was trained as, for systems that have one."""
     system: Target
     """A function or class that gives a `serve.systems.System`."""
     predictions: InputPath | None = None

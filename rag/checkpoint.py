@@ -1,6 +1,8 @@
 """The manifest that makes a checkpoint folder self-sufficient: what it was trained on, from which base, and how to use it."""
 
 import hashlib
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -56,6 +58,12 @@ def sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
+def hashes(files: Sequence[Path]) -> dict[str, str]:
+    """SHA-256 of each file, by its path from the folder that holds them all, so that two files of one name stay apart."""
+    root = os.path.commonpath([path.resolve().parent for path in files])
+    return {path.resolve().relative_to(root).as_posix(): sha256(path) for path in files}
+
+
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest last, so that a folder which has one is complete. Raises InputError when the disk refuses."""
     partial = folder / f"{MANIFEST}.partial"
@@ -85,6 +93,26 @@ def read_manifest(folder: Path, stage: Literal["sieve", "sage"]) -> Manifest:
     if manifest.stage != stage:
         raise InputError(f"{folder}: expected a {stage} checkpoint, found a {manifest.stage} checkpoint")
     return manifest
+
+
+def require_same_settings(folder: Path, manifest: Manifest, settings: Mapping[str, Any], keys: Sequence[str]) -> None:
+    """Refuse a checkpoint that was trained with other values of these dotted keys than `settings` has. Raises InputError that names them."""
+    pairs = {key: (_at(manifest.settings, key), _at(settings, key)) for key in keys}
+    if different := {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}:
+        listed = "; ".join(
+            f"{manifest.stage}.{key}: trained with {trained}, config has {asked}" for key, (trained, asked) in different.items()
+        )
+        raise InputError(
+            f"{folder}: trained on {manifest.base.id} with other settings than the config names ({listed}); "
+            f"choose the {manifest.stage}=... that it was trained with, or another checkpoint"
+        )
+
+
+def _at(settings: Mapping[str, Any], key: str) -> Any:
+    value: Any = settings
+    for part in key.split("."):
+        value = value[part]
+    return value
 
 
 def require_same_base(folder: Path, manifest: Manifest, fingerprint: str) -> None:

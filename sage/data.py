@@ -74,15 +74,6 @@ def select(examples: Sequence[Example], max_answerable: int | None, answerable_p
     return Selection(kept, counts)
 
 
-def require_disjoint(train: Sequence[Example], validation: Sequence[Example]) -> None:
-    """Refuse a question that is in both splits. Raises InputError that names some of them."""
-    shared = sorted({example.question_id for example in train} & {example.question_id for example in validation})
-    if shared:
-        raise InputError(
-            f"data.validation: {len(shared)} questions are also in data.train, such as {', '.join(shared[:3])}; split by question"
-        )
-
-
 def make_row(example: Example, tokenizer: PreTrainedTokenizerBase, settings: InputSettings, end_of_turn: int) -> Row:
     """Make the training row of one example: the ids that serving sends, then the answer, then the token that ends the turn.
 

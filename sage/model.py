@@ -59,7 +59,7 @@ def load_backbone(settings: ModelSettings) -> Backbone:
             "set it to one of the tokenizer's unused special tokens"
         )
     # One greedy configuration that replaces the base's own, which may ask for sampling.
-    model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
+    model.generation_config = GenerationConfig(
         do_sample=False, eos_token_id=list(ends), pad_token_id=tokenizer.pad_token_id, bos_token_id=tokenizer.bos_token_id
     )
     model.config.pad_token_id = tokenizer.pad_token_id

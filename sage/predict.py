@@ -9,7 +9,7 @@ import torch
 from peft import PeftModel
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from rag.checkpoint import read_manifest, require_same_base
+from rag.checkpoint import read_manifest, require_same_base, require_same_settings
 from rag.errors import InputError
 from rag.models.base import Precision, load_tokenizer, quiet
 from rag.records import Document
@@ -17,8 +17,9 @@ from rag.render import Prompt
 from sage.inputs import InputSettings, SageInput, build
 from sage.model import ModelSettings, load_backbone
 from sage.parse import Kind, Parsed, parse
+from sage.settings import SageSettings
 
-__all__ = ["Kind", "Parsed", "Reply", "Sage", "load", "load_untrained"]
+__all__ = ["Kind", "Parsed", "Reply", "Sage", "SageSettings", "load", "load_untrained"]
 
 
 class Reply(NamedTuple):
@@ -90,6 +91,8 @@ class Sage:
         new = generated.sequences[:, padded["input_ids"].shape[1] :]
         steps = [step.float().log_softmax(-1).gather(1, new[:, i : i + 1]) for i, step in enumerate(generated.logits)]
         log_probabilities = torch.cat(steps, dim=1).tolist()
+        if any(math.isnan(value) for row in log_probabilities for value in row):
+            raise RuntimeError("the Sage's logits are not numbers")
         return [self._reply(item, ids, row) for item, ids, row in zip(batch, new.tolist(), log_probabilities, strict=True)]
 
     def _reply(self, item: SageInput, ids: list[int], log_probabilities: list[float]) -> Reply:
@@ -107,6 +110,10 @@ class Sage:
         )
 
 
+TRAINED_AS = ("inputs.instruction", "inputs.order", "inputs.abstention")
+"""Settings under which a checkpoint reads or says something else than it was trained to."""
+
+
 def load(
     path: Path,
     device: str = "auto",
@@ -114,15 +121,21 @@ def load(
     batch_size: int = 8,
     max_new_tokens: int = 32,
     base: str | None = None,
+    expected: SageSettings | None = None,
 ) -> Sage:
     """Load a checkpoint that `sage.train` wrote.
 
-    `base` names another place to load the base from, such as a folder instead of the hub. Raises InputError when the folder is no complete
-    Sage checkpoint, and when the base is not the one that the adapter was trained on.
+    `base`, or else `expected`, names where to load the base from, such as a folder instead of the hub. Raises InputError when the folder is
+    no complete Sage checkpoint, when it was not trained as `expected`, and when the base is not the one that the adapter was trained on.
     """
     manifest = read_manifest(path, "sage")
     settings = ModelSettings.model_validate(manifest.settings["model"])
-    changes = {"device": device, "precision": precision} | ({} if base is None else {"base": base, "revision": None})
+    changes: dict[str, str | None] = {"device": device, "precision": precision}
+    if expected is not None:
+        require_same_settings(path, manifest, expected.model_dump(mode="json"), TRAINED_AS)
+        changes |= {"base": expected.model.base, "revision": expected.model.revision}
+    if base is not None:
+        changes |= {"base": base, "revision": None}
     backbone = load_backbone(settings.model_copy(update=changes))
     require_same_base(path, manifest, backbone.fingerprint)
     with quiet():
@@ -131,7 +144,7 @@ def load(
     tokenizer = load_tokenizer(str(path), pad_token=settings.pad_token)
     # The base model, whose layers now hold the adapter: generation needs nothing of PEFT's wrapper.
     model = cast(PreTrainedModel, adapted.get_base_model())
-    model.eval()  # type: ignore[no-untyped-call]
+    model.eval()
     return Sage(model, tokenizer, backbone.ends, inputs, batch_size, max_new_tokens)
 
 

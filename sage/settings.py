@@ -5,8 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from rag.records import Text
-from rag.settings import InputPath, Settings
+from rag.settings import InputPath, JobSettings, Settings
 from sage.inputs import InputSettings
 from sage.model import ModelSettings
 
@@ -79,14 +78,8 @@ class DataSettings(Settings):
         return (self.train,) if isinstance(self.train, Path) else self.train
 
 
-class TrainJob(Settings):
-    """Keys of `sage.train`."""
+class TrainJob(JobSettings):
+    """Settings of this job; the run's folder becomes the checkpoint."""
 
-    out: Text | None = None
-    """The run's folder, which becomes the checkpoint."""
-    checkpoints: Text | None = None
-    """Where the profile keeps its checkpoints; a profile sets it for every job, and training has no use for it."""
-    seed: int
-    """Seeds the draw of examples, the adapter's first weights and the order of rows."""
     sage: SageSettings
     data: DataSettings

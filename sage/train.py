@@ -10,13 +10,15 @@ from peft import PeftModel
 from transformers.trainer_utils import get_last_checkpoint
 
 from conf.job import job
-from rag.checkpoint import MANIFEST, Base, Manifest, read_manifest, sha256, write_manifest
+from rag.checkpoint import MANIFEST, Base, Manifest, hashes, read_manifest, write_manifest
 from rag.jsonl import read_examples
+from rag.models.lora import save_adapter
 from rag.provenance import provenance
-from sage.data import prepare, require_disjoint
+from rag.splits import require_disjoint
+from sage.data import prepare
 from sage.model import load_backbone
 from sage.settings import TrainJob
-from sage.trainer import best_metrics, build_trainer, save_adapter
+from sage.trainer import best_metrics, build_trainer
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
     sage, data = settings.sage, settings.data
     train_examples = [example for path in data.train_files for example in read_examples(path)[: data.limit]]
     validation_examples = read_examples(data.validation)[: data.limit]
-    require_disjoint(train_examples, validation_examples)
+    require_disjoint({"data.train": train_examples, "data.validation": validation_examples})
 
     backbone = load_backbone(sage.model)
     train_rows = prepare(train_examples, backbone, sage, settings.seed)
@@ -49,9 +51,9 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
 
     folder = out / "trainer"
     trainer = build_trainer(backbone, sage.model.lora, sage.train, train_rows.rows, validation_rows.rows, folder, settings.seed)
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)) if folder.is_dir() else None)  # type: ignore[no-untyped-call]
+    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)) if folder.is_dir() else None)
 
-    save_adapter(cast(PeftModel, trainer.model), sage.model.base, out)
+    save_adapter(cast(PeftModel, trainer.model), sage.model.base, out, backbone.model.dtype)
     backbone.tokenizer.save_pretrained(out)
     history = {"rows": {"train": train_rows.counts, "validation": validation_rows.counts}, "log": trainer.state.log_history}
     (out / "history.json").write_text(json.dumps(history, indent=2) + "\n", encoding="utf-8")
@@ -61,7 +63,7 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
         settings={**sage.model_dump(mode="json"), "seed": settings.seed, "dtype": str(backbone.model.dtype)},
         abstention=sage.inputs.abstention,
         validation=best_metrics(trainer.state),
-        data={path.name: sha256(path) for path in (*data.train_files, data.validation)},
+        data=hashes((*data.train_files, data.validation)),
         provenance=provenance(),
     )
     write_manifest(out, manifest)

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import torch
 from datasets import Dataset
-from peft import PeftModel, get_peft_model_state_dict
-from safetensors.torch import save_file
 from transformers import EarlyStoppingCallback, TrainerState
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
@@ -69,21 +67,6 @@ def build_trainer(
         peft_config=lora_config(lora, "generation"),
         callbacks=[] if settings.patience is None else [EarlyStoppingCallback(settings.patience)],
     )
-
-
-def save_adapter(model: PeftModel, base: str, folder: Path) -> None:
-    """Write the adapter's weights, in the dtype of the base, and its config, which names `base` and not a folder of this machine."""
-    dtype = model.get_base_model().dtype
-    weights = get_peft_model_state_dict(model, save_embedding_layers=False)
-    save_file(
-        {name: tensor.detach().to("cpu", dtype).contiguous() for name, tensor in weights.items()},
-        folder / "adapter_model.safetensors",
-        {"format": "pt"},
-    )
-    config = model.peft_config["default"]
-    config.base_model_name_or_path = base
-    config.inference_mode = True
-    config.save_pretrained(str(folder))
 
 
 def best_metrics(state: TrainerState) -> dict[str, float]:

@@ -1,7 +1,6 @@
 """Turn files of Examples into the Sieve's training rows, and say what was left out."""
 
 import logging
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,6 @@ import torch
 from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
-from rag.checkpoint import sha256
 from rag.errors import InputError
 from rag.jsonl import read_examples
 from rag.records import Condition, Example
@@ -49,12 +47,6 @@ def paths(setting: tuple[Path, ...] | Path) -> tuple[Path, ...]:
 def read(files: Sequence[Path]) -> list[Example]:
     """Read Examples from several files, in order."""
     return [example for path in files for example in read_examples(path)]
-
-
-def hashes(files: Sequence[Path]) -> dict[str, str]:
-    """SHA-256 of each file, by its path from the folder that holds them all, so that two files of one name stay apart."""
-    root = os.path.commonpath([path.resolve().parent for path in files])
-    return {path.resolve().relative_to(root).as_posix(): sha256(path) for path in files}
 
 
 def rows(examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, settings: InputSettings, name: str) -> list[Row]:

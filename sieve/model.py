@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from peft import PeftModel, get_peft_model, get_peft_model_state_dict
+from peft import PeftModel, get_peft_model
 from pydantic import Field
-from safetensors.torch import save_file
 from transformers import (
     AutoConfig,
     AutoModelForSequenceClassification,
@@ -20,7 +19,7 @@ from transformers import (
 from rag.checkpoint import read_manifest, require_same_base
 from rag.errors import InputError
 from rag.models.base import Precision, fingerprint, load_model, load_tokenizer, locate
-from rag.models.lora import LoraSettings, lora_config
+from rag.models.lora import LoraSettings, lora_config, save_adapter
 from rag.settings import Settings
 
 BERT_FAMILY = ("bert", "roberta")
@@ -143,22 +142,12 @@ def load_weights(base: PreTrainedModel, settings: ModelSettings, folder: Path, *
     return load_model(AutoModelForSequenceClassification, str(folder), dtype=torch.float32)
 
 
-def save_weights(model: PreTrainedModel | PeftModel, base: str, folder: Path) -> None:
-    """Write what `load_weights` reads. The config of an adapter names `base` as the settings do, not where this machine keeps it."""
-    if not isinstance(model, PeftModel):
+def save_weights(model: PreTrainedModel | PeftModel, base: str, folder: Path, dtype: torch.dtype) -> None:
+    """Write what `load_weights` reads: an adapter in `dtype`, the dtype it is served in, or all weights as they are."""
+    if isinstance(model, PeftModel):
+        save_adapter(model, base, folder, dtype)
+    else:
         model.save_pretrained(folder)
-        return
-    weights = get_peft_model_state_dict(model, save_embedding_layers=False)
-    folder.mkdir(parents=True, exist_ok=True)
-    save_file(
-        {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()},
-        folder / "adapter_model.safetensors",
-        {"format": "pt"},
-    )
-    config = model.peft_config["default"]
-    config.base_model_name_or_path = base
-    config.inference_mode = True
-    config.save_pretrained(str(folder))
 
 
 def require_positions(model: PreTrainedModel, max_length: int) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from rag.checkpoint import read_manifest, require_same_base
+from rag.checkpoint import read_manifest, require_same_base, require_same_settings
 from rag.errors import InputError
 from rag.models.base import Precision, pick_device, pick_dtype
 from rag.records import Document
@@ -15,6 +15,9 @@ from rag.render import ranked
 from rag.text import near_identical
 from sieve.inputs import Encoding, InputSettings, collate, encode
 from sieve.model import ModelSettings, load_backbone, load_weights
+from sieve.settings import SieveSettings
+
+__all__ = ["Removal", "Screening", "Sieve", "SieveSettings", "load"]
 
 
 class Screening(NamedTuple):
@@ -128,15 +131,30 @@ def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     return result
 
 
-def load(path: Path | str, *, device: str = "auto", precision: Precision | None = None, batch_tokens: int = 16_384) -> Sieve:
+TRAINED_AS = ("model.num_layers", "model.long_context", "inputs.global_attention")
+"""Settings under which a checkpoint gives other scores than those it was trained for."""
+
+
+def load(
+    path: Path | str,
+    *,
+    expected: SieveSettings | None = None,
+    device: str = "auto",
+    precision: Precision | None = None,
+    batch_tokens: int = 16_384,
+) -> Sieve:
     """Load a checkpoint folder that `sieve.train` wrote.
 
-    A folder with all weights serves alone; one with an adapter needs its base. `precision` overrides the one it was trained with.
-    Raises InputError for a folder that is not a Sieve checkpoint, or whose base is missing or another one than it was trained on.
+    A folder with all weights serves alone; one with an adapter needs its base, which is loaded from where `expected` says, or else
+    from where it was when the adapter was trained. `precision` overrides the one it was trained with. Raises InputError for a folder
+    that is not a Sieve checkpoint, that was not trained as `expected`, or whose base is missing or another one.
     """
     folder = Path(path)
     manifest = read_manifest(folder, "sieve")
     settings = ModelSettings.model_validate(manifest.settings["model"])
+    if expected is not None:
+        require_same_settings(folder, manifest, expected.model_dump(mode="json"), TRAINED_AS)
+        settings = settings.model_copy(update={"base": expected.model.base, "revision": expected.model.revision})
     inputs = InputSettings.model_validate(manifest.settings["inputs"])
     if manifest.threshold is None:
         raise InputError(f"{folder}: the manifest has no threshold; train the Sieve again")

@@ -1,5 +1,6 @@
 """The wheel works on its own: from any folder, with its configs inside."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,8 +22,11 @@ def test_the_jobs_of_an_installed_wheel_compose_their_configs_in_an_unrelated_fo
     """Pitfall D2."""
     wheels, site, elsewhere = tmp_path / "wheels", tmp_path / "site", tmp_path / "elsewhere"
     elsewhere.mkdir()
+    # A build writes into its source folder, which must not be the checkout.
+    source = tmp_path / "source"
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "runs", "data", "checkpoints", "build", "*.egg-info", "tests"))
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, ROOT], check=True)
+    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, source], check=True)
     subprocess.run([*pip, "install", "--no-deps", "--no-index", "--target", site, *wheels.glob("*.whl")], check=True)
     done = subprocess.run(
         [sys.executable, "-c", RUN_ALL, str(site)],

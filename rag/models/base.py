@@ -147,7 +147,7 @@ def _load(auto_class: Any, base: str, revision: str | None, **options: Any) -> A
     try:
         with quiet():
             return auto_class.from_pretrained(path, revision=revision, **options)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         if Path(path).is_dir():
             raise InputError(f"base '{base}': the folder {path} cannot be loaded: {str(error).splitlines()[0]}") from error
         raise InputError(
@@ -159,10 +159,13 @@ def _load(auto_class: Any, base: str, revision: str | None, **options: Any) -> A
 def fingerprint(model: PreTrainedModel) -> str:
     """Identify a backbone by the names, shapes and first values of its parameters, whatever dtype it was loaded in.
 
-    The task head is left out, so a classifier and a causal model of the same weights agree. Take it before adapters are added.
+    The task head is left out, so a classifier and a causal model of the same weights agree, and so is BERT's pooler, which many files
+    lack and which is then drawn at random. Take it before adapters are added.
     """
     digest = hashlib.sha256()
     for name, parameter in sorted(model.base_model.named_parameters()):
+        if name.startswith("pooler."):
+            continue
         sample = parameter.detach().flatten()[:16].to("cpu", torch.bfloat16).view(torch.int16).tolist()
         digest.update(f"{name} {tuple(parameter.shape)} {sample}\n".encode())
     return digest.hexdigest()[:16]

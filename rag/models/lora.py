@@ -1,9 +1,12 @@
 """LoRA adapters by PEFT, with one set of settings for both stages."""
 
+from pathlib import Path
 from typing import Literal
 
-from peft import LoraConfig, TaskType
+import torch
+from peft import LoraConfig, PeftModel, TaskType, get_peft_model_state_dict
 from pydantic import Field
+from safetensors.torch import save_file
 
 from rag.settings import Settings
 
@@ -31,3 +34,18 @@ def lora_config(settings: LoraSettings, task: Literal["classification", "generat
         lora_dropout=settings.dropout,
         target_modules=targets,
     )
+
+
+def save_adapter(model: PeftModel, base: str, folder: Path, dtype: torch.dtype) -> None:
+    """Write the adapter's weights in `dtype`, and its config, which names `base` as the settings do and not a folder of this machine."""
+    weights = get_peft_model_state_dict(model, save_embedding_layers=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(
+        {name: tensor.detach().to("cpu", dtype).contiguous() for name, tensor in weights.items()},
+        folder / "adapter_model.safetensors",
+        {"format": "pt"},
+    )
+    config = model.peft_config["default"]
+    config.base_model_name_or_path = base
+    config.inference_mode = True
+    config.save_pretrained(str(folder))

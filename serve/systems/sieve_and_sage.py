@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, TypeVar, get_args
 
 from pydantic import Field
@@ -14,10 +15,10 @@ from rag.records import Document, Prediction, Query, Reason, RetrievalState
 from rag.render import evidence
 from rag.settings import InputPath
 from sage import predict as sage_stage
-from sage.predict import Kind, Reply
+from sage.predict import Kind, Reply, SageSettings
 from serve.deadline import within
 from sieve import predict as sieve_stage
-from sieve.predict import Removal, Screening
+from sieve.predict import Removal, Screening, SieveSettings
 
 logger = logging.getLogger(__name__)
 
@@ -266,14 +267,17 @@ def load(
     sieve_deadline: Annotated[float, Field(gt=0)] | None = None,
     sage_deadline: Annotated[float, Field(gt=0)] | None = None,
     device: str = "auto",
+    sieve_settings: SieveSettings | None = None,
+    sage_settings: SageSettings | None = None,
 ) -> SieveAndSage:
     """Load both stages from their checkpoint folders; `threshold` none means the one stored with the Sieve.
 
-    Raises InputError for a folder that is no checkpoint of its stage, or whose base is missing or another one.
+    Raises InputError for a folder that is no checkpoint of its stage, that was not trained as the settings say, where they are given,
+    or whose base is missing or another one.
     """
     return SieveAndSage(
-        sieve_stage.load(sieve, device=device),
-        sage_stage.load(sage, device=device),
+        sieve_stage.load(sieve, device=device, expected=sieve_settings),
+        sage_stage.load(Path(sage), device=device, expected=sage_settings),
         on_flag=on_flag,
         threshold=threshold,
         sieve_deadline=sieve_deadline,

@@ -16,7 +16,7 @@ from eval.pipeline import EvalJob
 from rag.errors import InputError
 from rag.settings import Component, Settings
 from sage.settings import TrainJob as SageTrainJob
-from sieve.train import TrainJob as SieveTrainJob
+from sieve.settings import TrainJob as SieveTrainJob
 
 FOLDER = Path(conf.__file__).parent
 JOBS: dict[str, type[Settings]] = {

@@ -18,7 +18,7 @@ from data_gen.build import BuildSettings
 from eval.pipeline import EvalJob
 from rag.errors import InputError
 from sage.settings import TrainJob as SageTrainJob
-from sieve.train import TrainJob as SieveTrainJob
+from sieve.settings import TrainJob as SieveTrainJob
 
 SIEVE = (SieveTrainJob, "sieve_train", "data.train=a.jsonl", "data.validation=b.jsonl")
 SAGE = (SageTrainJob, "sage_train", "data.train=a.jsonl", "data.validation=b.jsonl")
@@ -262,6 +262,8 @@ class TestRunFolder:
         text = (ran.out / "config.yaml").read_text(encoding="utf-8")
         assert "${" not in text
         saved = yaml.safe_load(text)
+        assert saved["system"].pop("sieve_settings") == saved["sieve"]
+        assert saved["system"].pop("sage_settings") == saved["sage"]
         assert saved["system"] == {
             "_target_": "serve.systems.sieve_and_sage.load",
             "sieve": "no/sieve",

@@ -241,7 +241,7 @@ def test_the_limit_keeps_whole_questions_in_order() -> None:
     assert demo.load("test", questions=40, limit=10) == demo.load("test", questions=40)[:10]
 
 
-@pytest.mark.parametrize(("key", "value"), [("questions", 19), ("questions", 10_000), ("k", 2), ("k", 9), ("limit", 0)])
+@pytest.mark.parametrize(("key", "value"), [("questions", 19), ("questions", 10_000), ("k", 1), ("k", 9), ("limit", 0)])
 def test_a_number_out_of_range_is_refused_by_name(key: str, value: int) -> None:
     arguments: dict[str, Any] = {key: value}
     with pytest.raises(InputError, match=f"{key}: expected a number from .*, got {value}"):

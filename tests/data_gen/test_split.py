@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_gen.split import assign, normalise_question, require_disjoint, shared_documents
+from data_gen.split import assign, shared_documents
 from rag.errors import InputError
 from rag.records import Condition, Document, Example, RetrievalState
+from rag.splits import normalise_question, require_disjoint
 
 
 def example(question_id: str, question: str, text: str = "Nothing here.") -> Example:

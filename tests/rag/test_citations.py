@@ -107,7 +107,7 @@ def test_strip_citations(output: str, answer: str) -> None:
 @given(st.text(alphabet="ab1 .!?\n[]d,。\"'", max_size=60))
 def test_every_bracket_is_read_once(output: str) -> None:
     read = {document_id for sentence in parse_citations(output) for document_id in sentence.cited}
-    assert read == {i for i in cite("", output, []).rejected}
+    assert read == set(cite("", output, []).rejected)
     assert all("[" not in sentence.text or "[" in strip_citations(output) for sentence in parse_citations(output))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rag.errors import InputError
 from rag.records import Condition, Document, Example, RetrievalState
-from sage.data import Row, fit, make_row, require_disjoint, select
+from sage.data import Row, fit, make_row, select
 from sage.inputs import InputSettings, build
 from sage.model import Backbone, ModelSettings, load_backbone
 
@@ -133,9 +133,3 @@ def test_the_draw_depends_on_seed_and_ids_not_on_file_order() -> None:
     first, again, other = (select(source, 20, 10, seed).examples for source, seed in ((MIXED, 0), (shuffled, 0), (MIXED, 1)))
     assert first == again
     assert first != other
-
-
-def test_a_question_in_both_splits_is_refused() -> None:
-    with pytest.raises(InputError, match="1 questions are also in data.train, such as q3"):
-        require_disjoint(MIXED[:10], [MIXED[3]])
-    require_disjoint(MIXED[:10], MIXED[10:20])

@@ -26,7 +26,7 @@ from rag.records import Condition, Document, Example, RetrievalState
 from sieve.data import DataSettings
 from sieve.inputs import InputSettings
 from sieve.model import Backbone, ModelSettings, load_backbone
-from sieve.train import SieveSettings, TrainJob, TrainSettings
+from sieve.settings import SieveSettings, TrainJob, TrainSettings
 
 CONTROL = ["<cls>", "<pad>", "<sep>", "<unk>", "<eos>"]
 WORDS = [*(f"w{i}" for i in range(100)), "the", "answer", "is", "red", "blue"]

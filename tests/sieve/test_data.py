@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from rag.checkpoint import sha256
+from rag.checkpoint import hashes, sha256
 from rag.errors import InputError
 from rag.jsonl import write_records
 from rag.records import Condition, Example
-from sieve.data import Collator, hashes, paths, read, rows
+from sieve.data import Collator, paths, read, rows
 from sieve.inputs import InputSettings
 from sieve.model import Backbone
 

@@ -21,8 +21,10 @@ from sieve.data import paths, read, rows
 from sieve.inputs import encode
 from sieve.model import load_backbone, trainable
 from sieve.predict import Sieve, load
+from sieve.settings import SieveSettings, TrainJob
 from sieve.threshold import choose, rates
-from sieve.train import SieveSettings, TrainingResult, TrainJob, bce, build_trainer, last_checkpoint, train
+from sieve.train import TrainingResult, train
+from sieve.trainer import bce, build_trainer, last_checkpoint
 
 BaseOf = Callable[[str], Path]
 JobIn = Callable[..., TrainJob]

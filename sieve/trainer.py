@@ -1,0 +1,77 @@
+"""Set up transformers' trainer from our settings."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import EarlyStoppingCallback, EvalPrediction, Trainer, TrainingArguments
+
+from rag.models.base import pick_device, pick_dtype
+from sieve.data import Collator, Row
+from sieve.model import Backbone
+from sieve.settings import TrainJob
+
+
+def last_checkpoint(folder: Path) -> str | None:
+    """The newest checkpoint in `folder` that was written to its end; none when there is none. The trainer's state is its last file."""
+    complete = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
+    return str(max(complete, key=lambda path: int(path.name.rpartition("-")[2]))) if complete else None
+
+
+def build_trainer(
+    model: torch.nn.Module, backbone: Backbone, settings: TrainJob, train_rows: list[Row], validation_rows: list[Row], folder: Path
+) -> Trainer:
+    """Set up transformers' Trainer with binary cross-entropy (paper 002, section 3.2)."""
+    config = settings.sieve.train
+    device = pick_device("auto")
+    steps = max(1, len(train_rows) // (config.batch_size * config.gradient_accumulation * config.evals_per_epoch))
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        num_train_epochs=config.epochs,
+        learning_rate=config.learning_rate,
+        warmup_steps=config.warmup_ratio,
+        lr_scheduler_type=config.scheduler,
+        weight_decay=config.weight_decay,
+        per_device_train_batch_size=config.batch_size,
+        per_device_eval_batch_size=config.batch_size,
+        gradient_accumulation_steps=config.gradient_accumulation,
+        eval_strategy="steps",
+        eval_steps=steps,
+        save_strategy="steps",
+        save_steps=steps,
+        save_total_limit=2,
+        logging_steps=10,
+        load_best_model_at_end=True,
+        restore_callback_states_from_checkpoint=True,
+        metric_for_best_model=f"eval_{config.best_metric}",
+        greater_is_better=config.best_metric == "accuracy",
+        bf16=pick_dtype(settings.sieve.model.precision, device) == torch.bfloat16,
+        use_cpu=device.type == "cpu",
+        dataloader_pin_memory=device.type != "cpu",
+        remove_unused_columns=False,
+        label_names=["labels"],
+        report_to="none",
+        seed=settings.seed,
+    )
+    return Trainer(
+        model=model,
+        args=arguments,
+        train_dataset=train_rows,
+        eval_dataset=validation_rows,
+        data_collator=Collator(backbone.tokenizer, settings.sieve.inputs, backbone.model.config.model_type),
+        compute_loss_func=bce,
+        compute_metrics=accuracy,
+        callbacks=[EarlyStoppingCallback(config.patience)],
+    )
+
+
+def bce(outputs: Any, labels: torch.Tensor, num_items_in_batch: int | torch.Tensor | None = None) -> torch.Tensor:
+    """Binary cross-entropy on the logit, averaged over all rows of an optimiser step when their number is given."""
+    losses = torch.nn.functional.binary_cross_entropy_with_logits(outputs.logits.float().squeeze(-1), labels.float(), reduction="none")
+    return losses.mean() if num_items_in_batch is None else losses.sum() / num_items_in_batch
+
+
+def accuracy(prediction: EvalPrediction) -> dict[str, float]:
+    """Share of validation sets on the right side of 0.5, the paper's default threshold."""
+    logits = torch.as_tensor(prediction.predictions).squeeze(-1)
+    return {"accuracy": float(((logits >= 0) == (torch.as_tensor(prediction.label_ids) == 1)).float().mean())}
