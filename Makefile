@@ -34,23 +34,23 @@ format: setup  ## Format the code
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
 
-# The Sieve learns from easy sets first: two short documents in one wording, three in all wordings, five, then the demo's own.
+# The Sieve learns from easy sets first: two short documents in one wording, three in all wordings, then the demo's own.
 BUILD := $(BIN)/python -m data_gen.build dataset=demo
 SIEVE := $(BIN)/python -m sieve.train profile=local
-lesson = data.train=data/lesson$(1)/train.jsonl data.validation=data/lesson$(1)/validation.jsonl
-gently = sieve.train.learning_rate=2e-4 sieve.train.warmup_ratio=0.2
+SAGE := $(BIN)/python -m sage.train profile=local
 
-train-local: setup  ## Train the shipped checkpoints again (about an hour and a half on 2 cores), into runs/local
+train-local: setup  ## Train the shipped checkpoints again (about an hour on 2 cores), into runs/local
 	$(BUILD) dataset.questions=2000 dataset.k=2 dataset.words=1 dataset.wordings=1 out=data/lesson1
 	$(BUILD) dataset.questions=2000 dataset.k=3 dataset.words=8 out=data/lesson2
-	$(BUILD) dataset.questions=1200 dataset.words=8 out=data/lesson3
-	$(BUILD) dataset.questions=800 'splits=[train]' out=data/lesson4
+	$(BUILD) dataset.questions=800 'splits=[train]' out=data/lesson3
 	$(BUILD) out=data/demo
-	$(SIEVE) $(call lesson,1) out=runs/local/sieve-lesson1
-	$(SIEVE) $(call lesson,2) init=runs/local/sieve-lesson1 out=runs/local/sieve-lesson2
-	$(SIEVE) $(call lesson,3) $(gently) init=runs/local/sieve-lesson2 out=runs/local/sieve-lesson3
-	$(SIEVE) data.train=data/lesson4/train.jsonl data.validation=data/demo/validation.jsonl $(gently) init=runs/local/sieve-lesson3 out=runs/local/sieve
-	$(BIN)/python -m sage.train profile=local data.train=data/demo/train.jsonl data.validation=data/demo/validation.jsonl out=runs/local/sage
+	$(BUILD) dataset.k=5 out=data/sage
+	$(SIEVE) data.train=data/lesson1/train.jsonl data.validation=data/lesson1/validation.jsonl out=runs/local/sieve-lesson1
+	$(SIEVE) data.train=data/lesson2/train.jsonl data.validation=data/lesson2/validation.jsonl init=runs/local/sieve-lesson1 \
+		out=runs/local/sieve-lesson2
+	$(SIEVE) data.train=data/lesson3/train.jsonl data.validation=data/demo/validation.jsonl init=runs/local/sieve-lesson2 \
+		sieve.train.learning_rate=2e-4 sieve.train.warmup_ratio=0.2 out=runs/local/sieve
+	$(SAGE) data.train=data/sage/train.jsonl data.validation=data/sage/validation.jsonl out=runs/local/sage
 
 clean:  ## Remove runs, generated data and caches; checkpoints and the virtual environment stay
 	rm -rf runs data build *.egg-info .mypy_cache .ruff_cache .hypothesis

@@ -9,7 +9,7 @@ import logging
 import secrets
 import sys
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -191,15 +191,22 @@ def _unknown(override: Override, settings: type[Settings], config_name: str, cho
     valid = _keys(settings)
     if key in _groups() or key in valid:
         return None
-    arguments = _arguments(config_name, choices)
-    if not any(free.endswith(".*") and key.startswith(free[:-1]) for free in valid):
-        valid += [*_groups(), *(f"{part}.{argument}" for part, names in arguments.items() for argument in names)]
+    components, choices_keys = _composed(config_name, choices)
+    if name in choices_keys and any(_same_branch(key, leaf) for leaf in choices_keys[name]):
+        return None
+    if name in choices_keys or not any(free.endswith(".*") and key.startswith(free[:-1]) for free in valid):
+        valid += [*_groups(), *(f"{part}.{argument}" for part, names in components.items() for argument in names)]
+        valid += [leaf for leaves in choices_keys.values() for leaf in leaves]
         return f"unknown key '{key}'{_closest(key, valid) or f'; see the keys with --cfg job ({config_name})'}"
     argument = rest.partition(".")[0]
     # With `+` the signature of the component decides, when its arguments are bound to it.
-    if override.is_add() or name not in arguments or argument in (*arguments[name], "_target_"):
+    if override.is_add() or name not in components or argument in (*components[name], "_target_"):
         return None
-    return f"unknown key '{key}'{nearest(argument, arguments[name]) or f'; {name} has the keys ' + ', '.join(arguments[name])}"
+    return f"unknown key '{key}'{nearest(argument, components[name]) or f'; {name} has the keys ' + ', '.join(components[name])}"
+
+
+def _same_branch(key: str, leaf: str) -> bool:
+    return key == leaf or key.startswith(f"{leaf}.") or leaf.startswith(f"{key}.")
 
 
 def _closest(key: str, valid: Sequence[str]) -> str:
@@ -223,15 +230,27 @@ def _unknown_of_hydra(key: str, path: str) -> str | None:
     return None
 
 
-def _arguments(config_name: str, choices: Sequence[str]) -> dict[str, list[str]]:
-    """The keys of each component under the chosen groups; nothing where there is no such choice, since Hydra then says what there is."""
+def _composed(config_name: str, choices: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Under the chosen groups: the arguments of each component, and the dotted keys of each other group.
+
+    Nothing where there is no such choice, since Hydra then says what there is.
+    """
     try:
         with hydra.initialize_config_module("conf", version_base="1.3"):
             composed = cast(dict[str, Any], OmegaConf.to_container(hydra.compose(config_name, list(choices))))
     except HydraException:
-        return {}
-    components = {name: node for name, node in composed.items() if isinstance(node, dict) and "_target_" in node}
-    return {name: [argument for argument in node if argument != "_target_"] for name, node in components.items()}
+        return {}, {}
+    nodes = {name: node for name, node in composed.items() if isinstance(node, dict) and name in _groups()}
+    components = {name: [argument for argument in node if argument != "_target_"] for name, node in nodes.items() if "_target_" in node}
+    return components, {name: list(_leaves(node, name)) for name, node in nodes.items() if "_target_" not in node}
+
+
+def _leaves(node: Any, prefix: str) -> Iterator[str]:
+    if isinstance(node, dict) and node:
+        for name, value in node.items():
+            yield from _leaves(value, f"{prefix}.{name}")
+    else:
+        yield prefix
 
 
 def _keys(settings: type[Settings], prefix: str = "") -> list[str]:

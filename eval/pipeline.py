@@ -4,7 +4,7 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import Field
 from rich.console import Console
@@ -18,9 +18,7 @@ from rag.jsonl import Journal, dump, iter_records, read_examples, write_records
 from rag.provenance import provenance
 from rag.records import Example, Prediction
 from rag.settings import InputPath, JobSettings, Target
-from sage.predict import SageSettings
 from serve.systems import System
-from sieve.predict import SieveSettings
 
 logger = logging.getLogger(__name__)
 
@@ -33,9 +31,9 @@ class EvalJob(JobSettings):
 
     dataset: Target
     """A function that returns Examples."""
-    sieve: SieveSettings | None = None
+    sieve: dict[str, Any] | None = None
     """What the Sieve's checkpoint was trained as, for systems that have one."""
-    sage: SageSettings | None = None
+    sage: dict[str, Any] | None = None
     """What the Sage's checkpoint was trained as, for systems that have one."""
     system: Target
     """A function or class that gives a `serve.systems.System`."""

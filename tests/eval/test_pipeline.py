@@ -13,6 +13,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 import sage.settings
 import sage.train
 import sieve.data
+import sieve.settings
 import sieve.train
 from eval.pipeline import EXAMPLES, PREDICTIONS, EvalJob, Evaluation, evaluate
 from rag import jsonl
@@ -39,7 +40,7 @@ def example(number: int, condition: Condition = Condition.ANSWERABLE, prefix: st
     return Example(
         id=f"{prefix}e{number}",
         question_id=f"{prefix}q{number}",
-        question="What is the capital of Peru?",
+        question=f"What is the capital of Peru, {prefix}{number}?",
         documents=tuple(Document(id=f"d{n}", text=text) for n, text in enumerate(texts[condition], start=1)),
         answers=() if condition is Condition.UNANSWERABLE else ("Lima",),
         state=states.get(condition) or RetrievalState(condition.value),
@@ -94,7 +95,7 @@ def test_an_evaluation_leaves_examples_predictions_and_both_reports(tmp_path: Pa
     assert set(report["provenance"]) >= {"command", "commit", "python"}
     assert "System Accuracy" in (tmp_path / "report.md").read_text(encoding="utf-8")
     told = capsys.readouterr().out
-    assert "What is the capital of Peru?" in told and str(tmp_path) in told.replace("\n", "")
+    assert "What is the capital of Peru, " in told and str(tmp_path) in told.replace("\n", "")
 
 
 def test_predictions_are_on_disk_before_the_next_batch(tmp_path: Path) -> None:
@@ -257,13 +258,13 @@ SCHEDULE = {"learning_rate": 0.01, "warmup_ratio": 0.05, "scheduler": "linear", 
 
 
 def train_sieve(base: Path, train: Path, validation: Path, out: Path) -> None:
-    stage = sieve.train.SieveSettings(
+    stage = sieve.settings.SieveSettings(
         model=SieveModel(base=str(base), lora=LORA, precision="fp32"),
         inputs=SieveInputs(max_length=256),
-        train=sieve.train.TrainSettings(**SCHEDULE, epochs=15, weight_decay=0.0, evals_per_epoch=1, best_metric="loss"),
+        train=sieve.settings.TrainSettings(**SCHEDULE, epochs=15, weight_decay=0.0, evals_per_epoch=1, best_metric="loss"),
     )
     data = sieve.data.DataSettings(train=train, validation=validation)
-    sieve.train.train(sieve.train.TrainJob(sieve=stage, data=data), out)
+    sieve.train.train(sieve.settings.TrainJob(sieve=stage, data=data), out)
 
 
 def train_sage(base: Path, train: Path, validation: Path, out: Path) -> None:

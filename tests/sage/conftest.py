@@ -121,7 +121,7 @@ def example(number: int, answer: str | None = "Lima", text: str = "The capital o
     return Example(
         id=f"e{number}",
         question_id=f"q{number}",
-        question="What is the capital of Peru?",
+        question=f"What is the capital of Peru, {number}?",
         documents=(Document(id="d1", text=text, title="Peru"), Document(id="d2", text="Cusco is old.")),
         answers=() if answer is None else (answer,),
         state=state,
@@ -165,7 +165,12 @@ def job_in() -> Callable[..., TrainJob]:
 
     def make(folder: Path, base: Path, examples: list[Example], *, precision: str = "fp32", **changes: object) -> TrainJob:
         write_records(folder / "train.jsonl", examples)
-        write_records(folder / "validation.jsonl", [e.model_copy(update={"question_id": f"v-{e.question_id}"}) for e in examples])
+        # Near enough to what is learnt by heart that its loss falls too, and yet another question.
+        others = [
+            e.model_copy(update={"question_id": f"v-{e.question_id}", "question": e.question.translate(str.maketrans("12", "78"))})
+            for e in examples
+        ]
+        write_records(folder / "validation.jsonl", others)
         sage = SageSettings(model=model_settings(base, precision=precision), inputs=INPUTS, train=TRAIN.model_copy(update=changes))
         return TrainJob(seed=0, sage=sage, data=DataSettings(train=folder / "train.jsonl", validation=folder / "validation.jsonl"))
 

@@ -102,7 +102,7 @@ def test_an_adapter_brings_the_whole_head_with_it(base: BaseOf, tmp_path: Path, 
     for parameter in model.parameters():
         if parameter.requires_grad:
             torch.nn.init.normal_(parameter, std=0.2)
-    save_weights(model, settings.base, tmp_path)
+    save_weights(model, settings.base, tmp_path, torch.float32)
     served = load_weights(load_backbone(settings).model, settings, tmp_path, train=False)
     ids = torch.tensor([[0, 5, 6, 7, 2]])
     with torch.inference_mode():
@@ -217,7 +217,7 @@ def test_a_window_that_cannot_be_halved_is_refused() -> None:
 def test_a_converted_encoder_is_saved_as_the_longformer_it_became(base: BaseOf, tmp_path: Path) -> None:
     settings = ModelSettings(base=str(base("bert")), long_context=LongContext(max_positions=256, attention_window=32))
     model = load_backbone(settings).model
-    save_weights(model, settings.base, tmp_path)
+    save_weights(model, settings.base, tmp_path, torch.float32)
     again: Any = AutoModelForSequenceClassification.from_pretrained(tmp_path)
     assert isinstance(again, LongformerForSequenceClassification)
     ids = torch.tensor([[0, 5, 6, 2]])

@@ -434,7 +434,7 @@ def test_data_of_one_class_stop_the_job_before_it_trains(
 ) -> None:
     clean = [example for example in make_examples(4) if example.condition is Condition.ANSWERABLE]
     with pytest.raises(InputError, match=rf"expected both `answerable` and `conflict` examples, found 4 and 0; check data\.{split}"):
-        train(job_in(tmp_path, base("llama"), **{split: clean}), tmp_path / "out")
+        train(job_in(tmp_path, base("llama"), **{"train": make_examples(8, 90), split: clean}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
