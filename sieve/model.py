@@ -18,7 +18,7 @@ from transformers import (
 
 from rag.checkpoint import read_manifest, require_same_base
 from rag.errors import InputError
-from rag.models.base import Precision, fingerprint, load_model, load_tokenizer, locate
+from rag.models.base import Precision, fingerprint, load_model, load_tokenizer, locate, quiet
 from rag.models.lora import LoraSettings, lora_config, save_adapter
 from rag.settings import Settings
 
@@ -116,7 +116,8 @@ def trainable(backbone: Backbone, settings: ModelSettings, init: Path | None) ->
         return backbone.model
     config = lora_config(settings.lora, "classification")
     config.modules_to_save = head_layers(backbone.model)
-    return get_peft_model(backbone.model, config)
+    with quiet():
+        return get_peft_model(backbone.model, config)
 
 
 def head_layers(model: PreTrainedModel) -> list[str]:
@@ -138,7 +139,8 @@ def first_layers(config: Mapping[str, Any], number: int) -> dict[str, Any]:
 def load_weights(base: PreTrainedModel, settings: ModelSettings, folder: Path, *, train: bool) -> PreTrainedModel | PeftModel:
     """Put the weights of a checkpoint folder on its base: an adapter, or all weights where `settings.lora` is none."""
     if settings.lora is not None:
-        return PeftModel.from_pretrained(base, folder, is_trainable=train)
+        with quiet():
+            return PeftModel.from_pretrained(base, folder, is_trainable=train)
     return load_model(AutoModelForSequenceClassification, str(folder), dtype=torch.float32)
 
 

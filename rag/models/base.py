@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,13 +105,15 @@ def _converted(gguf: Path) -> Path:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence transformers' progress bars and advice inside the block, and restore its settings afterwards."""
+    """Silence transformers' progress bars and advice, and PEFT's use of its old names, inside the block; restore all afterwards."""
     verbosity = transformers_logging.get_verbosity()
     bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated", category=FutureWarning)
+            yield
     finally:
         transformers_logging.set_verbosity(verbosity)
         if bars:
