@@ -246,3 +246,20 @@ def test_a_number_out_of_range_is_refused_by_name(key: str, value: int) -> None:
     arguments: dict[str, Any] = {key: value}
     with pytest.raises(InputError, match=f"{key}: expected a number from .*, got {value}"):
         demo.load(**arguments)
+
+
+def test_lessons_are_pairs_of_short_documents_in_one_wording() -> None:
+    """What the local Sieve learns from first: two documents that agree or disagree, each fact in the first of its clauses."""
+    lesson = demo.load("train", questions=60, k=2, words=1, wordings=1)
+    conflicts = [example for example in lesson if example.condition is Condition.CONFLICT]
+    assert {len(example.documents) for example in lesson} == {2}
+    assert all({document.label for document in e.documents} == {DocumentLabel.ANSWERABLE, DocumentLabel.CONFLICT} for e in conflicts)
+    words = [len(document.text.split()) for example in lesson for document in example.documents]
+    assert sum(words) / len(words) < 35
+    assert len({e.question_id for e in lesson} & {e.question_id for e in demo.load("test", questions=60)}) == 0
+
+
+@pytest.mark.parametrize(("key", "value"), [("words", 0), ("words", 43), ("wordings", 0), ("wordings", 5)])
+def test_a_lesson_out_of_range_is_refused_by_name(key: str, value: int) -> None:
+    with pytest.raises(InputError, match=f"{key}: expected a number from"):
+        demo.load("test", questions=40, **{key: value})

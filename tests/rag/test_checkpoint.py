@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from rag.checkpoint import MANIFEST, Base, Manifest, read_manifest, require_same_base, sha256, write_manifest
+from rag.checkpoint import MANIFEST, Base, Manifest, read_manifest, require_same_base, require_same_settings, sha256, write_manifest
 from rag.errors import InputError
 
 SIEVE = Manifest(
@@ -82,3 +82,11 @@ def test_sha256_of_a_file_larger_than_one_block(tmp_path: Path) -> None:
     content = bytes(range(256)) * 5000
     (tmp_path / "data").write_bytes(content)
     assert sha256(tmp_path / "data") == hashlib.sha256(content).hexdigest()
+
+
+def test_a_checkpoint_that_was_trained_with_other_settings_is_refused_by_key(tmp_path: Path) -> None:
+    require_same_settings(tmp_path, SIEVE, {"layers": 12, "question": "yes"}, ["layers"])
+    with pytest.raises(
+        InputError, match=r"\(sieve\.question: trained with no, config has yes\); choose the sieve=\.\.\. that it was trained"
+    ):
+        require_same_settings(tmp_path, SIEVE, {"layers": 12, "question": "yes"}, ["layers", "question"])

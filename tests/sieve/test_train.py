@@ -475,3 +475,18 @@ def test_the_local_profile_is_the_same_job_on_another_base() -> None:
     job = composed("profile=local", "data.train=a.jsonl")
     assert job.sieve.model.base.startswith("package:")
     assert job.data.train == Path("a.jsonl")
+
+
+def test_a_checkpoint_is_refused_under_another_pattern_of_global_attention(with_adapter: Run) -> None:
+    """Pitfall A1: the pattern is a part of what was trained."""
+    trained_as = with_adapter.settings.sieve
+    other = trained_as.model_copy(update={"inputs": trained_as.inputs.model_copy(update={"global_attention": "question"})})
+    assert load(with_adapter.out, expected=trained_as).threshold == with_adapter.result.sieve.threshold
+    with pytest.raises(InputError, match=r"sieve\.inputs\.global_attention: trained with first, config has question"):
+        load(with_adapter.out, expected=other)
+
+
+def test_a_question_in_both_files_stops_the_job(base: BaseOf, job_in: JobIn, make_examples: Examples, tmp_path: Path) -> None:
+    """Pitfall G5."""
+    with pytest.raises(InputError, match=r"expected each question in one split, found question_id 'q0' in data\.train"):
+        train(job_in(tmp_path, base("llama"), train=make_examples(2), validation=make_examples(2)), tmp_path / "out")
