@@ -119,7 +119,8 @@ def run_folder(values: dict[str, Any], root: Path, config_name: str, overrides: 
 def _is_empty(out: Path) -> bool:
     if out.is_file():
         raise InputError(f"out={out}: expected a folder, found a file")
-    return not out.is_dir() or not any(out.iterdir())
+    # A job that found fault with its input before it did anything has left its record and no more: nothing would be lost.
+    return not out.is_dir() or {path.name for path in out.iterdir()} <= {CONFIG_FILE, RUN_FILE}
 
 
 def _save(out: Path, values: dict[str, Any], record: dict[str, Any]) -> None:

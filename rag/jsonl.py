@@ -169,5 +169,7 @@ def read_json(path: Path) -> object:
         return json.loads(path.read_bytes())
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: expected UTF-8 text: {error}") from error
+    except RecursionError as error:
+        raise InputError(f"{path}: not JSON that can be read: nested too deeply") from error
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error

@@ -1,15 +1,20 @@
 """The vocabulary of the project as frozen records: what is read from JSONL, passed between stages and written back."""
 
+import re
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr, model_validator
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _text(value: Any) -> Any:
     """Refuse by name what only looks like text: a YAML or JSON reader has already lost `no`, `007` or `12:30` by then."""
     if isinstance(value, (bool, int, float)):
         raise ValueError(f'expected text, got {type(value).__name__} {value!r}; write it in quotes, such as "{value}"')
+    if isinstance(value, str) and _SURROGATE.search(value):
+        raise ValueError("expected Unicode text, got half of a surrogate pair, which no tokenizer or file can hold")
     return value
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,3 +49,22 @@ def test_a_prediction_reads_back_from_its_json() -> None:
 def test_a_query_is_made_of_documents() -> None:
     query = Query(id="q", question_id="q", question="Who?", documents=(Document(id="d1", text="Ada."),))
     assert query.documents[0].label is None
+
+
+@pytest.mark.parametrize(("question", "documents"), [("Who?", [None]), ("Who?", [3]), (None, ["text"]), ("Who?", ["\ud800 half"])])
+def test_asking_with_what_is_not_text_is_a_clear_error(question: Any, documents: Any) -> None:
+    """No pydantic error reaches a user of the library, and text that cannot be encoded is refused before any model sees it."""
+    system = SieveAndSage(Untouched(), Untouched(), threshold=0.5)
+    with pytest.raises(InputError, match="expected a question and documents as text"):
+        system.ask(question, documents)
+
+
+class Untouched:
+    """A stage that nothing reaches."""
+
+    threshold = 0.5
+
+    def screen(self, *_: Any) -> Any:
+        raise AssertionError("reached the Sieve")
+
+    leave_one_out = answer = screen

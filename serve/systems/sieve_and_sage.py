@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, TypeVar, get_args
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from rag.citations import cite, strip_citations
 from rag.errors import InputError, nearest
+from rag.jsonl import describe
 from rag.records import Document, Prediction, Query, Reason, RetrievalState
 from rag.render import evidence
 from rag.settings import InputPath
@@ -117,12 +118,17 @@ class SieveAndSage:
     def ask(self, question: str, documents: Sequence[Document | str]) -> Prediction:
         """Answer one question from its documents, best first. Plain texts get the ids `d1`, `d2`, ... in the order given.
 
-        Raises InputError when one text stands where a list of them is expected; a blank question ends in the prediction's `error`.
+        Raises InputError when one text stands where a list of them is expected; a blank question ends in the
+        prediction's `error`.
         """
         if isinstance(documents, str):
             raise InputError("documents: expected a list of documents, got one text; write [text]")
-        records = tuple(d if isinstance(d, Document) else Document(id=f"d{n}", text=d) for n, d in enumerate(documents, start=1))
-        return self.predict([Query(id="ask", question_id="ask", question=question, documents=records)])[0]
+        try:
+            records = tuple(d if isinstance(d, Document) else Document(id=f"d{n}", text=d) for n, d in enumerate(documents, start=1))
+            query = Query(id="ask", question_id="ask", question=question, documents=records)
+        except ValidationError as error:
+            raise InputError(f"expected a question and documents as text: {describe(error, Query)}") from error
+        return self.predict([query])[0]
 
     def predict(self, queries: Sequence[Query]) -> list[Prediction]:
         """Give one prediction for each query, in order; stages run on the whole batch, and a bad query sinks no other."""

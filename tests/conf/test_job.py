@@ -306,9 +306,15 @@ class TestRunFolder:
         assert (out / "predictions.jsonl").read_text(encoding="utf-8") == "row\n"
         assert json.loads((out / "run.json").read_text(encoding="utf-8"))["overrides"] == ["first"]
 
+    def test_a_folder_of_a_job_that_failed_before_it_wrote_anything_can_be_used_again(self, tmp_path: Path) -> None:
+        out = run_folder(with_value(out="x", seed=1), tmp_path, "job", [])
+        assert run_folder(with_value(out="x", seed=2), tmp_path, "job", []) == out
+        assert yaml.safe_load((out / "config.yaml").read_text(encoding="utf-8"))["seed"] == 2
+
     def test_other_settings_are_refused_and_named(self, tmp_path: Path) -> None:
         run_folder(with_value(out="x"), tmp_path, "job", [])
         other = with_value(out="x", seed=1, sage={"inputs": {"abstention": "none"}}, new=3)
+        (tmp_path / "x" / "predictions.jsonl").touch()
         with pytest.raises(InputError, match=r"holds results of other settings \(new, sage\.inputs\.abstention, seed\); set out to a new"):
             run_folder(other, tmp_path, "job", [])
         with pytest.raises(InputError, match="holds results of the job job"):
@@ -328,5 +334,6 @@ class TestRunFolder:
     def test_a_record_that_was_edited_by_hand_is_named(self, tmp_path: Path) -> None:
         out = run_folder(with_value(out="x"), tmp_path, "job", [])
         (out / "run.json").write_text("{", encoding="utf-8")
+        (out / "predictions.jsonl").touch()
         with pytest.raises(InputError, match=r"run\.json:1:2: not JSON"):
             run_folder(with_value(out="x"), tmp_path, "job", [])

@@ -179,3 +179,10 @@ def test_read_json(tmp_path: Path) -> None:
         read_json(file)
     with pytest.raises(InputError, match="expected a JSON file, found a folder"):
         read_json(tmp_path)
+
+
+def test_json_nested_too_deeply_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(InputError, match=r"deep\.json: not JSON that can be read: nested too deeply"):
+        read_json(path)
