@@ -64,6 +64,12 @@ def hashes(files: Sequence[Path]) -> dict[str, str]:
     return {path.resolve().relative_to(root).as_posix(): sha256(path) for path in files}
 
 
+def last_checkpoint(folder: Path) -> str | None:
+    """The newest checkpoint in `folder` that was written to its end; none when there is none. The trainer's state is its last file."""
+    complete = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
+    return str(max(complete, key=lambda path: int(path.name.rpartition("-")[2]))) if complete else None
+
+
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest last, so that a folder which has one is complete. Raises InputError when the disk refuses."""
     partial = folder / f"{MANIFEST}.partial"

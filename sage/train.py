@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from peft import PeftModel
-from transformers.trainer_utils import get_last_checkpoint
 
 from conf.job import job
-from rag.checkpoint import MANIFEST, Base, Manifest, hashes, read_manifest, write_manifest
+from rag.checkpoint import MANIFEST, Base, Manifest, hashes, last_checkpoint, read_manifest, write_manifest
 from rag.jsonl import read_examples
 from rag.models.lora import save_adapter
 from rag.provenance import provenance
@@ -51,7 +50,7 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
 
     folder = out / "trainer"
     trainer = build_trainer(backbone, sage.model.lora, sage.train, train_rows.rows, validation_rows.rows, folder, settings.seed)
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)) if folder.is_dir() else None)
+    trainer.train(resume_from_checkpoint=last_checkpoint(folder))
 
     save_adapter(cast(PeftModel, trainer.model), sage.model.base, out, backbone.model.dtype)
     backbone.tokenizer.save_pretrained(out)

@@ -53,6 +53,7 @@ def build_trainer(
         save_steps=settings.eval_steps or 500,
         save_total_limit=2,
         load_best_model_at_end=True,
+        restore_callback_states_from_checkpoint=True,
         metric_for_best_model="eval_loss",
         greater_is_better=False,
         logging_steps=settings.logging_steps,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from transformers import set_seed
 
 from conf.job import job
-from rag.checkpoint import MANIFEST, Base, Manifest, hashes, read_manifest, write_manifest
+from rag.checkpoint import MANIFEST, Base, Manifest, hashes, last_checkpoint, read_manifest, write_manifest
 from rag.errors import InputError
 from rag.models.base import pick_device, pick_dtype
 from rag.provenance import provenance
@@ -19,7 +19,7 @@ from sieve.model import load_backbone, require_positions, save_weights, trainabl
 from sieve.predict import Sieve, load
 from sieve.settings import TrainJob
 from sieve.threshold import DEFAULT, choose, rates
-from sieve.trainer import build_trainer, last_checkpoint
+from sieve.trainer import build_trainer
 
 logger = logging.getLogger(__name__)
 

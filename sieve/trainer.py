@@ -12,12 +12,6 @@ from sieve.model import Backbone
 from sieve.settings import TrainJob
 
 
-def last_checkpoint(folder: Path) -> str | None:
-    """The newest checkpoint in `folder` that was written to its end; none when there is none. The trainer's state is its last file."""
-    complete = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
-    return str(max(complete, key=lambda path: int(path.name.rpartition("-")[2]))) if complete else None
-
-
 def build_trainer(
     model: torch.nn.Module, backbone: Backbone, settings: TrainJob, train_rows: list[Row], validation_rows: list[Row], folder: Path
 ) -> Trainer:

@@ -12,7 +12,7 @@ from hydra import compose, initialize_config_module
 from omegaconf import OmegaConf
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from rag.checkpoint import MANIFEST, sha256
+from rag.checkpoint import MANIFEST, last_checkpoint, sha256
 from rag.errors import InputError
 from rag.models.base import pick_dtype
 from rag.models.lora import LoraSettings
@@ -24,7 +24,7 @@ from sieve.predict import Sieve, load
 from sieve.settings import SieveSettings, TrainJob
 from sieve.threshold import choose, rates
 from sieve.train import TrainingResult, train
-from sieve.trainer import bce, build_trainer, last_checkpoint
+from sieve.trainer import bce, build_trainer
 
 BaseOf = Callable[[str], Path]
 JobIn = Callable[..., TrainJob]
