@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCAL := checkpoints/local
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format train-local clean
+.PHONY: help setup demo test check format data-local train-local clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -34,23 +34,31 @@ format: setup  ## Format the code
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
 
-# The Sieve learns from easy sets first: two short documents in one wording, three in all wordings, then the demo's own.
-BUILD := $(BIN)/python -m data_gen.build dataset=demo
-SIEVE := $(BIN)/python -m sieve.train profile=local
-SAGE := $(BIN)/python -m sage.train profile=local
+# Public files that training reads; docs/data.md says where they come from.
+DATA ?= downloads
+BUILD := $(BIN)/python -m data_gen.build
+UNSEEN := 'dataset.exclude=[$(DATA)/realtimeqa.json]'
+DOCUMENTS := data/simpleqa_sets/train.jsonl,data/gold_passages_sets/train.jsonl,data/rgb_sets/train.jsonl,data/demo_short/train.jsonl
 
-train-local: setup  ## Train the shipped checkpoints again (about an hour on 2 cores), into runs/local
-	$(BUILD) dataset.questions=2000 dataset.k=2 dataset.words=1 dataset.wordings=1 out=data/lesson1
-	$(BUILD) dataset.questions=2000 dataset.k=3 dataset.words=8 out=data/lesson2
-	$(BUILD) dataset.questions=800 'splits=[train]' out=data/lesson3
-	$(BUILD) out=data/demo
-	$(BUILD) dataset.k=5 out=data/sage
-	$(SIEVE) data.train=data/lesson1/train.jsonl data.validation=data/lesson1/validation.jsonl out=runs/local/sieve-lesson1
-	$(SIEVE) data.train=data/lesson2/train.jsonl data.validation=data/lesson2/validation.jsonl init=runs/local/sieve-lesson1 \
-		out=runs/local/sieve-lesson2
-	$(SIEVE) data.train=data/lesson3/train.jsonl data.validation=data/demo/validation.jsonl init=runs/local/sieve-lesson2 \
-		sieve.train.learning_rate=2e-4 sieve.train.warmup_ratio=0.2 out=runs/local/sieve
-	$(SAGE) data.train=data/sage/train.jsonl data.validation=data/sage/validation.jsonl out=runs/local/sage
+data-local: setup  ## Build what the shipped checkpoints were trained on, from the files in DATA=downloads
+	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[train,validation]' out=data/simpleqa_sets
+	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[validation]' dataset.cap=3 out=data/simpleqa_validation
+	$(BUILD) dataset=gold_passages_sets dataset.path=$(DATA)/gold_passages.json $(UNSEEN) 'splits=[train]' dataset.cap=1 dataset.rounds=1 \
+		'dataset.variants=[gold_and_edited]' dataset.k_max=4 dataset.limit=1100 out=data/gold_passages_sets
+	$(BUILD) dataset=rgb_sets dataset.path=$(DATA)/rgb_en_fact.json $(UNSEEN) 'splits=[train,validation]' out=data/rgb_sets
+	$(BUILD) dataset=demo dataset.questions=600 dataset.k=5 dataset.words=8 dataset.limit=700 'splits=[train]' out=data/demo_short
+	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[train,validation]' dataset.k_min=3 dataset.k_max=7 \
+		dataset.rounds=3 'dataset.variants=[golds,gold_with_neutral,answer_free]' out=data/simpleqa_sage
+	$(BUILD) dataset=demo dataset.k=5 dataset.questions=300 dataset.limit=300 'splits=[train]' out=data/demo_sage
+	$(BUILD) dataset=realtimeqa_audit dataset.path=$(DATA)/realtimeqa.json 'splits=[test]' out=data/realtimeqa_audit
+	$(BUILD) dataset=rgb_audit dataset.path=$(DATA)/rgb_en_fact.json 'splits=[test]' out=data/rgb_audit
+
+train-local: data-local  ## Train the shipped checkpoints again (about two hours on 2 cores), into runs/local
+	$(BIN)/python -m sieve.train profile=local 'data.train=[$(DOCUMENTS)]' \
+		'data.validation=[data/simpleqa_validation/validation.jsonl,data/rgb_sets/validation.jsonl]' \
+		'data.clean=[answerable,unanswerable]' out=runs/local/sieve
+	$(BIN)/python -m sage.train profile=local 'data.train=[data/simpleqa_sage/train.jsonl,data/demo_sage/train.jsonl]' \
+		data.validation=data/simpleqa_validation/validation.jsonl sage.train.eval_steps=25 out=runs/local/sage
 
 clean:  ## Remove runs, generated data and caches; checkpoints and the virtual environment stay
 	rm -rf runs data build *.egg-info .mypy_cache .ruff_cache .hypothesis

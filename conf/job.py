@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from rag.errors import InputError, nearest
 from rag.jsonl import describe, read_json
+from rag.processes import rank, world_size
 from rag.provenance import provenance
 from rag.settings import Settings
 
@@ -99,14 +100,19 @@ def _missing(values: Any, prefix: str = "") -> list[str]:
 def run_folder(values: dict[str, Any], root: Path, config_name: str, overrides: Sequence[str]) -> Path:
     """Make the run's folder and save the resolved config, the overrides and the versions in it; a run that goes on keeps those it has.
 
-    Raises InputError when the folder is in use by other settings, holds files that no job wrote, or cannot be written.
+    Of a run's processes the first one does so; the others get the path alone. Raises InputError when the folder is in use by other
+    settings, holds files that no job wrote, or cannot be written, and when several processes have no `out` to agree on.
     """
     if values.get("out") is None:
+        if world_size() > 1:
+            raise InputError(f"out must be set where a job runs in several processes ({world_size()} here): add out=... to the command")
         # Two runs that start in the same second must not share a folder.
         stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
         out = root / "runs" / config_name / f"{stamp}_{secrets.token_hex(3)}"
     else:
         out = root / Path(str(values["out"])).expanduser()
+    if rank() != 0:
+        return out
     settings = {key: value for key, value in values.items() if key != "out"}
     record = {"job": config_name, "settings": _digest(settings), "overrides": list(overrides), "versions": provenance()}
     if _is_empty(out):

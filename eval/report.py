@@ -50,7 +50,7 @@ MATCH_TITLES: Final[Mapping[Match, str]] = {
     "contains": "a gold answer found in the answer",
 }
 REASON_TITLES: Final = {
-    Reason.DISTRACTED: "the Sieve found the documents misleading",
+    Reason.DISTRACTED: "the documents were found misleading",
     Reason.STILL_DISTRACTED: "the Sieve found the documents misleading, whichever one is removed",
     Reason.ALL_REMOVED: "filtering left no document",
     Reason.NO_DOCUMENTS: "nothing was retrieved",
@@ -231,6 +231,7 @@ def _story(example: Example, prediction: Prediction, judged: Judged) -> Table:
     lines = [
         ("documents", Text(_given(example))),
         ("Sieve", Text(_sieve_line(example, prediction))),
+        *([("", Text(_readings(prediction), style="italic dim"))] if prediction.readings else []),
         *_quotes(example, prediction.blamed, example.question),
         ("Sage", Text(_sage_line(prediction))),
         *_quotes(example, [citation.document_id for citation in prediction.citations], prediction.answer or ""),
@@ -275,6 +276,16 @@ def _sieve_line(example: Example, prediction: Prediction) -> str:
     if prediction.removed:
         line += f"; removed {', '.join(prediction.removed)}"
     return line
+
+
+def _readings(prediction: Prediction) -> str:
+    """What each document was read to answer, documents of one answer together; those that answer nothing come last."""
+    by_answer: dict[str, list[str]] = {}
+    for name, answer in prediction.readings.items():
+        by_answer.setdefault(_one_line(answer), []).append(name)
+    silent = by_answer.pop("", [])
+    said = [f'{", ".join(names)}: "{answer}"' for answer, names in by_answer.items()]
+    return "reads " + "; ".join([*said, *([f"{', '.join(silent)}: nothing"] if silent else [])])
 
 
 def _blame_check(example: Example, prediction: Prediction) -> str:

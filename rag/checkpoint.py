@@ -39,12 +39,22 @@ class Manifest(Record):
     """Resolved settings of the stage: model, inputs and training."""
     threshold: float | None = Field(default=None, ge=0, le=1)
     """Sieve: flag a set whose score is at least this; chosen on validation data."""
+    temperature: float = Field(default=1.0, gt=0)
+    """Sieve: what logits are divided by before they become scores; fitted on validation data, like the threshold."""
     abstention: Text | None = None
     """Sage: the exact string it was trained to say when the documents hold no answer."""
+    conflict: Text | None = None
+    """Sage: the exact string it was trained to say when the documents give different answers; none where it learnt none."""
     validation: dict[str, float] = Field(default_factory=dict)
     """Metrics on the validation split at the kept checkpoint."""
+    intervals: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    """95 % intervals of those metrics, resampled by question."""
     data: dict[str, Text] = Field(default_factory=dict)
     """SHA-256 of each data file, by its name."""
+    counts: dict[str, dict[str, int]] = Field(default_factory=dict)
+    """Examples of each split by how they were put together: `variant`, or `condition` where that is blank."""
+    command: Text | None = None
+    """The command that trained this checkpoint."""
     provenance: dict[str, Text] = Field(default_factory=dict)
     """Git commit, package versions and machine of the run."""
 

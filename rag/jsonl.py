@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -86,6 +86,11 @@ def read_examples(path: Path) -> list[Example]:
     if not examples:
         raise InputError(f"{path}: expected at least one Example, found an empty file")
     return examples
+
+
+def read_files(paths: Sequence[Path]) -> list[Example]:
+    """Read examples from several files, in order, as `read_examples` reads each; ids may repeat from file to file."""
+    return [example for path in paths for example in read_examples(path)]
 
 
 def dump(record: BaseModel) -> str:

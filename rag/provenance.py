@@ -2,7 +2,9 @@
 
 import os
 import platform
+import shlex
 import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -18,6 +20,11 @@ def provenance() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return {"commit": _commit(), "python": platform.python_version(), "machine": _machine(), **versions}
+
+
+def command(module: str) -> str:
+    """The shell line that runs this process's job again, `module` being the job's."""
+    return shlex.join(["python", "-m", module, *sys.argv[1:]])
 
 
 def _commit() -> str:

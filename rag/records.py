@@ -79,7 +79,7 @@ class Reason(StrEnum):
     """Why a system abstained, for machines."""
 
     DISTRACTED = "distracted"
-    """The Sieve's score reached the threshold."""
+    """The Sieve's score reached the threshold, or a Sage without a Sieve said that the documents conflict."""
     STILL_DISTRACTED = "still_distracted"
     """No removal brought the Sieve's score under the threshold."""
     ALL_REMOVED = "all_removed"
@@ -125,6 +125,9 @@ class Document(Record):
     """Shown to the model as attributes: `source`, `effective` (ISO date), `status` (such as `superseded`)."""
     label: DocumentLabel | None = None
     """What the document is to the question, when known. Never shown to a model."""
+    answer: Text | None = None
+    """The answer that the document alone gives, true or not, in its own words; `not X` where it denies X. None when it gives none or
+    when that is not known (the label tells). Never shown to a model."""
 
 
 class Query(Record):
@@ -157,6 +160,8 @@ class Example(Record):
     """The state of the document set."""
     condition: Condition
     """The finer cause behind the state."""
+    variant: Text = ""
+    """How the set was put together, such as `lone_false_passage`; groups of an audit go by it."""
     source: Text = ""
     """Where the example comes from: data set, generator and version."""
 
@@ -177,8 +182,8 @@ class Example(Record):
         return self
 
     def query(self) -> Query:
-        """The part of this example that a system may see: document labels are taken off too."""
-        bare = tuple(document.model_copy(update={"label": None}) for document in self.documents)
+        """The part of this example that a system may see: the documents' labels and known answers are taken off too."""
+        bare = tuple(document.model_copy(update={"label": None, "answer": None}) for document in self.documents)
         return Query(id=self.id, question_id=self.question_id, question=self.question, documents=bare)
 
 
@@ -216,6 +221,8 @@ class Prediction(Record):
     """P(distracted) of the whole set."""
     threshold: float | None = None
     """The threshold that the score was compared with; a score equal to it is flagged."""
+    readings: dict[Text, Text] = Field(default_factory=dict)
+    """By document id, what a Sieve that reads documents one by one found each to answer; blank where it answers nothing."""
     leave_one_out: dict[Text, float] = Field(default_factory=dict)
     """P(distracted) of the set without the named document; present when a flagged set was examined."""
     blamed: tuple[Text, ...] = ()

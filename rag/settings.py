@@ -7,7 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, TypeAdapter, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+)
 
 from rag.errors import nearest
 
@@ -36,6 +46,11 @@ def _resolve(path: Path, info: ValidationInfo) -> Path:
 
 InputPath = Annotated[Path, AfterValidator(_resolve)]
 """A path to read. A relative one is resolved against the root in the validation context, not the working directory."""
+
+Files = Annotated[
+    tuple[InputPath, ...], Field(min_length=1), BeforeValidator(lambda value: value if isinstance(value, (list, tuple)) else (value,))
+]
+"""One file, or several as `[a.jsonl,b.jsonl]`; always a tuple once it is checked."""
 
 
 class Component:

@@ -1,9 +1,10 @@
 """Build the chat that the Sage reads, once for training and serving, so that both see the same ids."""
 
+import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from transformers import PreTrainedTokenizerBase
 
 from rag.errors import InputError
@@ -12,12 +13,13 @@ from rag.prompts import QA_PROMPTS, QaPrompt
 from rag.records import Document, Text
 from rag.render import Order, Prompt, evidence, render
 from rag.settings import Settings
+from sage.parse import same
 
 Message = dict[str, str]
 
 
 class InputSettings(Settings):
-    """What the Sage reads and the string it abstains with."""
+    """What the Sage reads and the strings it says instead of an answer."""
 
     max_prompt_tokens: int = Field(ge=16)
     """Budget of the whole prompt in tokens: instruction, question, documents, delimiters and chat template."""
@@ -27,6 +29,35 @@ class InputSettings(Settings):
     """Order of the documents in the prompt."""
     abstention: Text = Field(default="unanswerable", pattern=r"\S")
     """What the Sage is trained to say when the documents hold no answer; takes the place of 'unanswerable' in the instruction."""
+    conflict: Text | None = Field(default=None, pattern=r"\S")
+    """What it is trained to say when the documents give different answers, in place of 'conflict' in the instruction. None where the
+    instruction does not ask for it: the Sage behind a Sieve."""
+
+    @model_validator(mode="after")
+    def _conflict_is_asked_for_and_told_apart(self) -> Self:
+        asked = "'conflict'" in QA_PROMPTS[self.instruction]
+        if asked and self.conflict is None:
+            raise ValueError(
+                f"instruction '{self.instruction}' asks for a reply of its own to a conflict; set sage.inputs.conflict=conflict"
+            )
+        if not asked and self.conflict is not None:
+            raise ValueError(
+                f"conflict='{self.conflict}' is not asked for by instruction '{self.instruction}'; "
+                "set sage.inputs.instruction=unanswerable_conflict, or sage.inputs.conflict=null"
+            )
+        if self.conflict is not None and same(self.conflict, self.abstention):
+            raise ValueError(f"conflict: expected another string than sage.inputs.abstention, got '{self.conflict}' for both")
+        return self
+
+    def under(self, instruction: QaPrompt) -> "InputSettings":
+        """These settings under another prompt of table 14, with the table's word for a conflict where it asks for one."""
+        conflict = (self.conflict or "conflict") if "'conflict'" in QA_PROMPTS[instruction] else None
+        return InputSettings.model_validate({**self.model_dump(), "instruction": instruction, "conflict": conflict})
+
+    def instruction_text(self) -> str:
+        """The words of the instruction, with this model's own strings."""
+        own = {"'unanswerable'": f"'{self.abstention}'", "'conflict'": f"'{self.conflict}'"}
+        return re.sub("'(?:unanswerable|conflict)'", lambda match: own[match[0]], QA_PROMPTS[self.instruction])
 
 
 class SageInput(NamedTuple):
@@ -48,7 +79,7 @@ def build(question: str, documents: Sequence[Document], tokenizer: PreTrainedTok
     prompt = render(
         question,
         shown,
-        QA_PROMPTS[settings.instruction].replace("unanswerable", settings.abstention),
+        settings.instruction_text(),
         budget=settings.max_prompt_tokens,
         count=lambda text: len(template_ids(_user(text), tokenizer)),
         order=settings.order,

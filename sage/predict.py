@@ -101,7 +101,7 @@ class Sage:
         output = str(self.tokenizer.decode(ids[:end], skip_special_tokens=True))
         return Reply(
             output=output,
-            parsed=Parsed(Kind.UNPARSED) if end is None else parse(output, self.inputs.abstention),
+            parsed=Parsed(Kind.UNPARSED) if end is None else parse(output, self.inputs.abstention, self.inputs.conflict),
             prompt=item.prompt,
             prompt_tokens=len(item.ids),
             completion_tokens=length,
@@ -110,7 +110,7 @@ class Sage:
         )
 
 
-TRAINED_AS = ("inputs.instruction", "inputs.order", "inputs.abstention")
+TRAINED_AS = ("inputs.instruction", "inputs.order", "inputs.abstention", "inputs.conflict")
 """Settings under which a checkpoint reads or says something else than it was trained to."""
 
 
@@ -123,12 +123,15 @@ def load(
     base: str | None = None,
     expected: SageSettings | None = None,
 ) -> Sage:
-    """Load a checkpoint that `sage.train` wrote.
+    """Load a checkpoint that `sage.train` or `sage.merge` wrote; the latter needs no base.
 
     `base`, or else `expected`, names where to load the base from, such as a folder instead of the hub. Raises InputError when the folder is
     no complete Sage checkpoint, when it was not trained as `expected`, and when the base is not the one that the adapter was trained on.
     """
     manifest = read_manifest(path, "sage")
+    inputs = InputSettings.model_validate(manifest.settings["inputs"])
+    # A checkpoint from before an input setting existed was trained as that setting's default.
+    manifest = manifest.model_copy(update={"settings": {**manifest.settings, "inputs": inputs.model_dump(mode="json")}})
     settings = ModelSettings.model_validate(manifest.settings["model"])
     changes: dict[str, str | None] = {"device": device, "precision": precision}
     if expected is not None:
@@ -136,14 +139,19 @@ def load(
         changes |= {"base": expected.model.base, "revision": expected.model.revision}
     if base is not None:
         changes |= {"base": base, "revision": None}
+    if settings.lora is None:
+        if base is not None:
+            raise InputError(f"{path}: the adapter is merged into its base, so base={base} would not be used; leave it out")
+        changes |= {"base": str(path), "revision": None}
     backbone = load_backbone(settings.model_copy(update=changes))
     require_same_base(path, manifest, backbone.fingerprint)
-    with quiet():
-        adapted = PeftModel.from_pretrained(backbone.model, str(path), autocast_adapter_dtype=False)
-    inputs = InputSettings.model_validate(manifest.settings["inputs"])
     tokenizer = load_tokenizer(str(path), pad_token=settings.pad_token)
-    # The base model, whose layers now hold the adapter: generation needs nothing of PEFT's wrapper.
-    model = cast(PreTrainedModel, adapted.get_base_model())
+    model = backbone.model
+    if settings.lora is not None:
+        with quiet():
+            adapted = PeftModel.from_pretrained(backbone.model, str(path), autocast_adapter_dtype=False)
+        # The base model, whose layers now hold the adapter: generation needs nothing of PEFT's wrapper.
+        model = cast(PreTrainedModel, adapted.get_base_model())
     model.eval()
     return Sage(model, tokenizer, backbone.ends, inputs, batch_size, max_new_tokens)
 

@@ -1,11 +1,10 @@
 """Settings of the Sage's training job, with the paper's names for its choices and the key of each in every error."""
 
-from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from rag.settings import InputPath, JobSettings, Settings
+from rag.settings import Files, JobSettings, Settings
 from sage.inputs import InputSettings
 from sage.model import ModelSettings
 
@@ -35,6 +34,8 @@ class TrainSettings(Settings):
     """Most answerable examples to train on; all of them where it is none."""
     answerable_per_unanswerable: float | None = Field(default=None, gt=0)
     """Answerable examples for each unanswerable one; no proportion where it is none."""
+    answerable_per_conflict: float | None = Field(default=None, gt=0)
+    """Answerable examples for each conflict one, for a Sage that has a string for it; no proportion where it is none."""
     gradient_checkpointing: bool = False
     """Compute activations twice instead of keeping them: less memory, more time."""
     eval_steps: int | None = Field(default=None, ge=1)
@@ -65,17 +66,12 @@ class SageSettings(Settings):
 class DataSettings(Settings):
     """Files of Examples."""
 
-    train: tuple[InputPath, ...] | InputPath
-    """One file, or several as `[a.jsonl,b.jsonl]`."""
-    validation: InputPath
+    train: Files
+    """One file, or several."""
+    validation: Files
     """Chooses the checkpoint; shares no question with the training files."""
     limit: int | None = Field(default=None, ge=1)
-    """Read only the first examples of each file, for a trial."""
-
-    @property
-    def train_files(self) -> tuple[Path, ...]:
-        """The training files as a tuple, one or several."""
-        return (self.train,) if isinstance(self.train, Path) else self.train
+    """Use the first N training examples, counted over all training files in their order; validation is read whole."""
 
 
 class TrainJob(JobSettings):

@@ -10,12 +10,14 @@ from peft import PeftModel
 
 from conf.job import job
 from rag.checkpoint import MANIFEST, Base, Manifest, hashes, last_checkpoint, read_manifest, write_manifest
-from rag.jsonl import read_examples
+from rag.errors import InputError
+from rag.jsonl import read_files
 from rag.models.lora import save_adapter
+from rag.processes import world_size
 from rag.provenance import provenance
 from rag.splits import require_disjoint
 from sage.data import prepare
-from sage.model import load_backbone
+from sage.model import load_backbone, require_bitsandbytes
 from sage.settings import TrainJob
 from sage.trainer import best_metrics, build_trainer
 
@@ -39,10 +41,13 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
         logger.info("%s already holds a complete checkpoint", out)
         return TrainingResult(out, read_manifest(out, "sage"))
     sage, data = settings.sage, settings.data
-    train_examples = [example for path in data.train_files for example in read_examples(path)[: data.limit]]
-    validation_examples = read_examples(data.validation)[: data.limit]
+    train_examples, validation_examples = read_files(data.train)[: data.limit], read_files(data.validation)
     require_disjoint({"data.train": train_examples, "data.validation": validation_examples})
 
+    if sage.model.lora is None:
+        raise InputError("sage.model.lora: expected the settings of the adapter to train, got none")
+    if sage.train.optimizer.startswith("paged_") or "8bit" in sage.train.optimizer:
+        require_bitsandbytes(f"sage.train.optimizer={sage.train.optimizer}")
     backbone = load_backbone(sage.model)
     train_rows = prepare(train_examples, backbone, sage, settings.seed)
     validation_rows = prepare(validation_examples, backbone, sage, settings.seed)
@@ -51,22 +56,28 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
     folder = out / "trainer"
     trainer = build_trainer(backbone, sage.model.lora, sage.train, train_rows.rows, validation_rows.rows, folder, settings.seed)
     trainer.train(resume_from_checkpoint=last_checkpoint(folder))
+    trainer.accelerator.wait_for_everyone()
 
     save_adapter(cast(PeftModel, trainer.model), sage.model.base, out, backbone.model.dtype)
+    if not trainer.is_world_process_zero():
+        trainer.accelerator.wait_for_everyone()
+        return TrainingResult(out, read_manifest(out, "sage"))
     backbone.tokenizer.save_pretrained(out)
     history = {"rows": {"train": train_rows.counts, "validation": validation_rows.counts}, "log": trainer.state.log_history}
     (out / "history.json").write_text(json.dumps(history, indent=2) + "\n", encoding="utf-8")
     manifest = Manifest(
         stage="sage",
         base=Base(id=sage.model.base, revision=sage.model.revision, fingerprint=backbone.fingerprint),
-        settings={**sage.model_dump(mode="json"), "seed": settings.seed, "dtype": str(backbone.model.dtype)},
+        settings={**sage.model_dump(mode="json"), "seed": settings.seed, "dtype": str(backbone.model.dtype), "processes": world_size()},
         abstention=sage.inputs.abstention,
+        conflict=sage.inputs.conflict,
         validation=best_metrics(trainer.state),
-        data=hashes((*data.train_files, data.validation)),
+        data=hashes((*data.train, *data.validation)),
         provenance=provenance(),
     )
     write_manifest(out, manifest)
     shutil.rmtree(folder)
+    trainer.accelerator.wait_for_everyone()
     return TrainingResult(out, manifest)
 
 

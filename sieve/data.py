@@ -1,74 +1,166 @@
 """Turn files of Examples into the Sieve's training rows, and say what was left out."""
 
 import logging
+import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import torch
 from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
-from rag.errors import InputError
-from rag.jsonl import read_examples
+from rag.errors import InputError, nearest
 from rag.records import Condition, Example
-from rag.settings import InputPath, Settings
+from rag.settings import Files, Settings
 from sieve.inputs import Encoding, InputSettings, collate, encode
 
 logger = logging.getLogger(__name__)
 
-LABELS = {Condition.ANSWERABLE: 0.0, Condition.CONFLICT: 1.0}
-"""The Sieve learns conflict against answerable and is tested on every condition (paper 002, section 3.2)."""
+Objective = Literal["conflict", "unanswerable", "threeway"]
+"""What the Sieve learns to tell apart (paper 002, section 3.2 and figure 5); the paper's own is `conflict`."""
+
+Clean = Literal["answerable", "unanswerable"]
+
+Classes = Mapping[Condition, int]
+"""The class of each condition that is learnt from. Class 1 is the one whose probability is the Sieve's score."""
 
 
 class DataSettings(Settings):
     """Files of Examples, already split by question."""
 
-    train: tuple[InputPath, ...] | InputPath
-    validation: tuple[InputPath, ...] | InputPath
+    train: Files
+    validation: Files
     limit: int | None = Field(default=None, ge=1)
-    """Use the first N training examples."""
+    """Train on N examples, drawn by the seed and as many of each class as there are. A smaller draw is part of a larger one."""
+    clean: tuple[Clean, ...] = Field(default=("answerable",), min_length=1)
+    """Objective `conflict`: conditions of the clean class; those of the paper are answerable sets alone."""
+    leave_out: tuple[str, ...] = ()
+    """Variants (`Example.variant`, or the condition where it is blank) and sources that are left out of training and validation, such
+    as those of one generator; an audit of the left-out ones then says whether the Sieve learnt more than that generator."""
+    audit: Files | tuple[()] = ()
+    """What the checkpoint is audited on after training, with the settings of `audit`; shares no question with the training files."""
+
+
+def group_of(example: Example) -> str:
+    """How the set was put together: its variant, or its condition where that is blank."""
+    return example.variant or example.condition.value
+
+
+def leave_out(splits: Mapping[str, Sequence[Example]], names: Sequence[str]) -> list[list[Example]]:
+    """Each split without the examples of these variants or sources; log how many were left out of it.
+
+    Raises InputError for a name that no example has.
+    """
+    known = {name for examples in splits.values() for example in examples for name in (group_of(example), example.source) if name}
+    if unknown := [name for name in names if name not in known]:
+        raise InputError(f"data.leave_out: no example has the variant or source '{unknown[0]}'{nearest(unknown[0], known)}")
+    kept = [[e for e in examples if group_of(e) not in names and e.source not in names] for examples in splits.values()]
+    for (split, examples), rest in zip(splits.items(), kept, strict=True):
+        if len(rest) < len(examples):
+            logger.info("%s: %d of %d examples left out (data.leave_out)", split, len(examples) - len(rest), len(examples))
+    return kept
+
+
+def distinct(paths: Sequence[Path], key: str) -> list[str]:
+    """Short names for the paths of the setting `key`: their last part, or as many parts as tell them apart.
+
+    Raises InputError for a path that is there twice.
+    """
+    resolved = [path.resolve() for path in paths]
+    if repeated := [str(path) for path in resolved if resolved.count(path) > 1]:
+        raise InputError(f"{key}: expected each path once, got {repeated[0]} twice")
+    named = (["/".join(path.parts[-count:]) for path in resolved] for count in range(1, max(len(path.parts) for path in resolved) + 1))
+    return next(names for names in named if len(set(names)) == len(names))
 
 
 class Row(TypedDict):
     """One training row."""
 
     encoding: Encoding
-    label: float
-    """1.0 for a distracted set."""
+    label: int
+    """Its class."""
+    group: str
+    """How the set was put together."""
 
 
-def paths(setting: tuple[Path, ...] | Path) -> tuple[Path, ...]:
-    """One file or several, as a tuple."""
-    return (setting,) if isinstance(setting, Path) else setting
+def classes(objective: Objective, clean: Sequence[Clean] = ("answerable",)) -> Classes:
+    """Number the classes of an objective; `clean` counts for `conflict` alone."""
+    if objective == "conflict":
+        return {**{Condition(name): 0 for name in clean}, Condition.CONFLICT: 1}
+    if objective == "unanswerable":
+        return {Condition.ANSWERABLE: 0, Condition.UNANSWERABLE: 1}
+    return {Condition.ANSWERABLE: 0, Condition.CONFLICT: 1, Condition.UNANSWERABLE: 2}
 
 
-def read(files: Sequence[Path]) -> list[Example]:
-    """Read Examples from several files, in order."""
-    return [example for path in files for example in read_examples(path)]
+def outputs(objective: Objective) -> int:
+    """Logits of a model of this objective: a single one for two classes."""
+    return 3 if objective == "threeway" else 1
 
 
-def rows(examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, settings: InputSettings, name: str) -> list[Row]:
-    """Encode the examples the Sieve learns from; log how many were kept, left out by condition, and cut.
+def rows(
+    examples: Sequence[Example],
+    tokenizer: PreTrainedTokenizerBase,
+    settings: InputSettings,
+    learnt: Classes,
+    name: Literal["training", "validation"],
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+) -> list[Row]:
+    """Encode the examples the Sieve learns from; log how many of each class were kept, what was left out and why, and what was cut.
 
-    Raises InputError when one of the two classes is absent, and for an example whose question leaves no room for documents.
+    With `inputs.pooling=pairs` those are sets of one or two documents: nothing says which pairs of a larger set disagree. Of the
+    rest, `limit` keeps as many as it says (see `draw`). Raises InputError when a class is absent, and for an example whose question
+    leaves no room for documents.
     """
-    kept = [example for example in examples if example.condition in LABELS]
-    left_out = Counter(str(example.condition) for example in examples if example.condition not in LABELS)
-    result: list[Row] = [{"encoding": _encode(example, tokenizer, settings), "label": LABELS[example.condition]} for example in kept]
-    positive = sum(row["label"] == 1.0 for row in result)
+    left_out = Counter(reason for example in examples if (reason := _unused(example, settings, learnt)))
+    kept = [example for example in examples if not _unused(example, settings, learnt)]
+    if limit is not None and limit < len(kept):
+        left_out["over data.limit"] = len(kept) - limit
+        kept = draw(kept, learnt, limit, seed)
+    result: list[Row] = [
+        {"encoding": _encode(example, tokenizer, settings), "label": learnt[example.condition], "group": group_of(example)}
+        for example in kept
+    ]
     cut = sum(bool(row["encoding"].truncated) for row in result)
-    logger.info(
-        "%s: %d conflict and %d answerable sets, %d of them cut to %d tokens; not used: %s",
-        name, positive, len(result) - positive, cut, settings.max_length, dict(left_out) or "none",
-    )  # fmt: skip
-    if positive in (0, len(result)):
+    counts = {title: sum(row["label"] == number for row in result) for number, title in enumerate(titles(learnt))}
+    found = ", ".join(f"{count} {title}" for title, count in counts.items())
+    logger.info("%s: %s; %d cut to %d tokens; not used: %s", name, found, cut, settings.max_length, dict(left_out) or "none")
+    if 0 in counts.values():
+        key = "data.train" if name == "training" else "data.validation"
         raise InputError(
-            f"{name} data: expected both `answerable` and `conflict` examples, found {len(result) - positive} and {positive}; "
-            f"check data.{'train' if name == 'training' else 'validation'}"
+            f"{name} data: expected examples of each class, found {found} (not used: {dict(left_out) or 'none'}); check {key} and objective"
         )
     return result
+
+
+def titles(learnt: Classes) -> list[str]:
+    """The conditions of each class, in the order of the classes."""
+    return [" or ".join(condition for condition in learnt if learnt[condition] == number) for number in range(max(learnt.values()) + 1)]
+
+
+def draw(examples: Sequence[Example], learnt: Classes, limit: int, seed: int) -> list[Example]:
+    """Draw `limit` of the examples, in their order.
+
+    Each class is shuffled by the seed, and the classes take turns; one that runs out leaves its turns to the others. So the classes
+    are balanced where they can be, and with one seed the first 100 are among the first 200.
+    """
+    by_class = {number: [i for i, example in enumerate(examples) if learnt[example.condition] == number] for number in set(learnt.values())}
+    for number, members in by_class.items():
+        random.Random(f"{seed}:limit:{number}").shuffle(members)
+    turns = [i for turn in zip_longest(*by_class.values()) for i in turn if i is not None]
+    return [examples[i] for i in sorted(turns[:limit])]
+
+
+def _unused(example: Example, settings: InputSettings, learnt: Classes) -> str | None:
+    if example.condition not in learnt:
+        return str(example.condition)
+    if settings.pooling == "pairs" and len(example.documents) > 2:
+        return "more than two documents"
+    return None
 
 
 def _encode(example: Example, tokenizer: PreTrainedTokenizerBase, settings: InputSettings) -> Encoding:
@@ -88,7 +180,7 @@ class Collator:
         self.model_type = model_type
 
     def __call__(self, batch: Sequence[Row]) -> dict[str, torch.Tensor]:
-        """Collate rows into model inputs and `labels`, float32 [batch]."""
+        """Collate rows into model inputs and `labels`, int64 [batch]."""
         inputs = collate(
             [row["encoding"] for row in batch], self.pad_id, model_type=self.model_type, global_attention=self.settings.global_attention
         )

@@ -25,6 +25,8 @@ class InputSettings(Settings):
     """Tokens of the whole sequence, special tokens included; at most what the model has positions for."""
     global_attention: Literal["first", "question"] = "first"
     """Longformer only: global attention on the first token, or on the question too."""
+    pooling: Literal["set", "pairs"] = "set"
+    """Score the whole set as one sequence, or each pair of its documents as a set of two, the set's score being the highest of them."""
 
 
 class Encoding(NamedTuple):
@@ -69,7 +71,7 @@ def encode(question: str, documents: Sequence[Document], tokenizer: PreTrainedTo
             "shorten it or set sieve.inputs.max_length"
         )
     order = ranked(documents)
-    texts = [_text(document, settings.max_length, reserved) for document in order]
+    texts = [document_text(document, settings.max_length, reserved) for document in order]
     bodies = [_ids(tokenizer, text) for text, _ in texts]
     granted = shares([len(body) for body in bodies], budget)
     ids = [*head, separator]
@@ -84,7 +86,8 @@ def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
     return ids
 
 
-def _text(document: Document, max_length: int, reserved: Sequence[str]) -> tuple[str, bool]:
+def document_text(document: Document, max_length: int, reserved: Sequence[str]) -> tuple[str, bool]:
+    """Title and text as a model reads them, without control tokens, and whether they were far too long for `max_length` tokens and cut."""
     text = " ".join(f"{document.title}. {document.text}".split()) if document.title else " ".join(document.text.split())
     limit = max_length * CHARACTERS_PER_TOKEN
     return neutralise(text[:limit], reserved), len(text) > limit

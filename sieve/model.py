@@ -19,8 +19,10 @@ from transformers import (
 from rag.checkpoint import read_manifest, require_same_base
 from rag.errors import InputError
 from rag.models.base import Precision, fingerprint, load_model, load_tokenizer, locate, quiet
-from rag.models.lora import LoraSettings, lora_config, save_adapter
+from rag.models.lora import LoraSettings, lora_config, save_adapter, whole
+from rag.processes import rank
 from rag.settings import Settings
+from sieve.data import Objective
 
 BERT_FAMILY = ("bert", "roberta")
 SHARED_SHAPE = (
@@ -57,6 +59,8 @@ class ModelSettings(Settings):
     """Hub id, folder, or `package:MODULE/PATH`."""
     revision: str | None = None
     """Hub commit."""
+    base_license: str | None = None
+    """Licence of the base, for the model card; set it together with `base`."""
     pad_token: str | None = None
     """Replaces the tokenizer's padding token."""
     num_layers: int | None = Field(default=None, ge=1)
@@ -73,20 +77,20 @@ class Backbone(Settings):
     """A model before adapters, its tokenizer, and what identifies its weights."""
 
     model: PreTrainedModel
-    """Sequence classifier with one logit, in float32."""
+    """Sequence classifier with one logit or three, in float32."""
     tokenizer: PreTrainedTokenizerBase
     """Its tokenizer, padding on the right."""
     fingerprint: str
     """`rag.models.base.fingerprint` of the backbone."""
 
 
-def load_backbone(settings: ModelSettings) -> Backbone:
-    """Load base weights and tokenizer. The classification head is new, drawn from torch's random state.
+def load_backbone(settings: ModelSettings, outputs: int = 1) -> Backbone:
+    """Load base weights and tokenizer. The classification head of `outputs` logits is new, drawn from torch's random state.
 
     Raises InputError for a base that cannot be found, that has fewer layers than asked for, or that cannot be converted.
     """
     tokenizer = load_tokenizer(settings.base, settings.revision, settings.pad_token)
-    options: dict[str, Any] = {"num_labels": 1}
+    options: dict[str, Any] = {"num_labels": outputs}
     if settings.num_layers is not None:
         config = AutoConfig.from_pretrained(locate(settings.base), revision=settings.revision)
         if settings.num_layers > config.num_hidden_layers:
@@ -100,14 +104,18 @@ def load_backbone(settings: ModelSettings) -> Backbone:
     return Backbone(model=model, tokenizer=tokenizer, fingerprint=fingerprint(model))
 
 
-def trainable(backbone: Backbone, settings: ModelSettings, init: Path | None) -> PreTrainedModel | PeftModel:
+def trainable(backbone: Backbone, settings: ModelSettings, init: Path | None, objective: Objective) -> PreTrainedModel | PeftModel:
     """The model to train: with an adapter and head on a frozen base, or with all weights where `settings.lora` is none.
 
-    With `init`, weights go on from that checkpoint. Raises InputError when it was trained on another base or with another adapter.
+    With `init`, weights go on from that checkpoint. Raises InputError when it was trained on another base, with another adapter or for
+    another objective.
     """
     if init is not None:
         manifest = read_manifest(init, "sieve")
         require_same_base(init, manifest, backbone.fingerprint)
+        learnt = manifest.settings.get("objective", "conflict")
+        if learnt != objective:
+            raise InputError(f"init={init}: trained with objective={learnt}, but this run has {objective}; set them alike")
         before = ModelSettings.model_validate(manifest.settings["model"]).lora
         if before != settings.lora:
             raise InputError(f"init={init}: trained with sieve.model.lora={before}, but this run has {settings.lora}; set them alike")
@@ -145,15 +153,25 @@ def load_weights(base: PreTrainedModel, settings: ModelSettings, folder: Path, *
 
 
 def save_weights(model: PreTrainedModel | PeftModel, base: str, folder: Path, dtype: torch.dtype) -> None:
-    """Write what `load_weights` reads: an adapter in `dtype`, the dtype it is served in, or all weights as they are."""
+    """Write what `load_weights` reads: an adapter in `dtype`, the dtype it is served in, or all weights as they are.
+
+    Every process of a run must call it, since each may hold a part of the weights; the first one writes.
+    """
     if isinstance(model, PeftModel):
         save_adapter(model, base, folder, dtype)
-    else:
-        model.save_pretrained(folder)
+        return
+    weights = {name: whole(tensor) for name, tensor in model.state_dict().items()}
+    if rank() == 0:
+        model.save_pretrained(folder, state_dict=weights)
 
 
 def require_positions(model: PreTrainedModel, max_length: int) -> None:
-    """Refuse sequences longer than the model's position table, special tokens included. Raises InputError."""
+    """Refuse sequences longer than the model's position table, special tokens included. Raises InputError.
+
+    A DeBERTa that has no such table groups relative distances, all far ones in one group, and so reads any length.
+    """
+    if model.config.model_type == "deberta-v2" and not model.config.position_biased_input and model.config.position_buckets > 0:
+        return
     limit = int(model.config.max_position_embeddings)
     for name, table in model.named_modules():
         # RoBERTa and its kin number positions from the row after the padding index.

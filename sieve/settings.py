@@ -1,13 +1,16 @@
 """Settings of the Sieve's training job; the paper's values are in conf/sieve/longformer_base_4096.yaml."""
 
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from rag.settings import InputPath, JobSettings, Settings
-from sieve.data import DataSettings
+from sieve.data import DataSettings, Objective
 from sieve.inputs import InputSettings
 from sieve.model import ModelSettings
+from sieve.probes import AuditSettings
+from sieve.reader.settings import ReaderSettings
+from sieve.threshold import ThresholdSettings
 
 
 class TrainSettings(Settings):
@@ -18,6 +21,8 @@ class TrainSettings(Settings):
     warmup_ratio: float = Field(ge=0, lt=1)
     batch_size: int = Field(ge=1)
     gradient_accumulation: int = Field(ge=1)
+    gradient_checkpointing: bool = False
+    """Compute activations twice instead of keeping them: less memory, more time."""
     scheduler: Literal["linear", "cosine", "constant_with_warmup"]
     weight_decay: float = Field(ge=0)
     patience: int = Field(ge=1)
@@ -28,17 +33,35 @@ class TrainSettings(Settings):
 
 
 class SieveSettings(Settings):
-    """One file of conf/sieve."""
+    """A file of conf/sieve whose form is the paper's: the whole set, or each pair of documents, is one sequence."""
 
+    form: Literal["joint"] = "joint"
     model: ModelSettings
     inputs: InputSettings
     train: TrainSettings
+    threshold: ThresholdSettings = ThresholdSettings()
+
+
+AnySettings = Annotated[SieveSettings | ReaderSettings, Field(discriminator="form")]
+"""A file of conf/sieve; `form` says which."""
 
 
 class TrainJob(JobSettings):
     """Settings of this job."""
 
-    sieve: SieveSettings
+    sieve: AnySettings
+    objective: Objective = "conflict"
+    """`conflict` against clean sets (`data.clean`); `unanswerable` against answerable sets, which makes no gate; or `threeway`, all three."""
     data: DataSettings
     init: InputPath | None = None
     """Sieve checkpoint to go on from."""
+    audit: AuditSettings | None = None
+    """How `data.audit` is audited."""
+
+    @model_validator(mode="after")
+    def _an_audit_has_settings_and_a_gate(self) -> Self:
+        if self.data.audit and self.audit is None:
+            raise ValueError("data.audit is set, but not how to audit; choose a file of conf/audit with audit=default")
+        if self.data.audit and self.objective == "unanswerable":
+            raise ValueError("data.audit: objective=unanswerable makes no gate, so there is nothing to audit; leave data.audit out")
+        return self

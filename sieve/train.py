@@ -1,25 +1,36 @@
-"""Fine-tune the Sieve to tell conflicting from answerable sets: `python -m sieve.train data.train=... data.validation=...`."""
+"""Fine-tune the Sieve to tell conflicting from clean sets: `python -m sieve.train data.train=... data.validation=... objective=conflict`."""
 
 import logging
 import math
 import shutil
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from transformers import set_seed
 
 from conf.job import job
-from rag.checkpoint import MANIFEST, Base, Manifest, hashes, last_checkpoint, read_manifest, write_manifest
+from rag import card
+from rag.checkpoint import MANIFEST, Base, Manifest, hashes, read_manifest, sha256, write_manifest
 from rag.errors import InputError
+from rag.jsonl import read_files
 from rag.models.base import pick_device, pick_dtype
-from rag.provenance import provenance
+from rag.processes import world_size
+from rag.provenance import command, provenance
+from rag.records import Example
 from rag.splits import require_disjoint
-from sieve.data import paths, read, rows
-from sieve.model import load_backbone, require_positions, save_weights, trainable
-from sieve.predict import Sieve, load
+from sieve import joint
+from sieve.audit_report import verdict_line, write_json
+from sieve.card import write_card
+from sieve.data import Classes, classes, group_of, leave_out
+from sieve.fitted import Fitted
+from sieve.predict import AnySieve, load
+from sieve.probes import audit
+from sieve.reader import train as reader
+from sieve.reader.settings import ReaderSettings
 from sieve.settings import TrainJob
-from sieve.threshold import DEFAULT, choose, rates
-from sieve.trainer import build_trainer
+from sieve.validation import validate
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +38,7 @@ logger = logging.getLogger(__name__)
 class TrainingResult(NamedTuple):
     """What training gives beside the checkpoint folder it writes."""
 
-    sieve: Sieve
+    sieve: AnySieve
     manifest: Manifest
 
 
@@ -35,49 +46,80 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
     """Train, pick checkpoint and threshold on validation data, and write a checkpoint folder to `out`.
 
     Intermediate checkpoints are kept in `out/trainer` until the end; a run that was killed goes on from the last one, and a folder
-    that is complete is not trained again. Raises InputError for data or settings that cannot be used, and when training diverged.
+    that is complete is not trained again. `data.audit` is audited, and a model card is written beside the weights. Raises InputError
+    for data or settings that cannot be used, and when training diverged.
     """
     if (out / MANIFEST).is_file():
         logger.info("%s already holds a complete checkpoint", out)
-        return TrainingResult(load(out), read_manifest(out, "sieve"))
+        return TrainingResult(load(out, gate=False), read_manifest(out, "sieve"))
     set_seed(settings.seed)
-    config = settings.sieve
-    backbone = load_backbone(config.model)
-    require_positions(backbone.model, config.inputs.max_length)
-    train_files, validation_files = paths(settings.data.train), paths(settings.data.validation)
-    train_examples, validation_examples = read(train_files)[: settings.data.limit], read(validation_files)
+    config, data = settings.sieve, settings.data
+    learnt = classes(settings.objective, data.clean)
+    train_examples, validation_examples = leave_out(
+        {"train": read_files(data.train), "validation": read_files(data.validation)}, data.leave_out
+    )
+    audit_examples = read_files(data.audit)
     require_disjoint({"data.train": train_examples, "data.validation": validation_examples})
-    train_rows = rows(train_examples, backbone.tokenizer, config.inputs, "training")
-    validation_rows = rows(validation_examples, backbone.tokenizer, config.inputs, "validation")
-
-    model = trainable(backbone, config.model, settings.init)
-    trainer = build_trainer(model, backbone, settings, train_rows, validation_rows, out / "trainer")
-    trainer.train(resume_from_checkpoint=last_checkpoint(out / "trainer"))
-    dtype = pick_dtype(config.model.precision, pick_device("auto"))
-    save_weights(model, config.model.base, out, dtype)
-    backbone.tokenizer.save_pretrained(out)
-
-    # The threshold is chosen on the model that serving loads: without the trainer's autocast, all weights in the dtype of computing.
-    served = trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False).to(dtype)
-    sieve = Sieve(served, backbone.tokenizer, config.inputs, model_type=backbone.model.config.model_type, threshold=DEFAULT)
-    scores = sieve.score([row["encoding"] for row in validation_rows])
+    require_disjoint({"data.train": train_examples, "data.audit": audit_examples})
+    fitted = _fit(settings, train_examples, validation_examples, learnt, out)
+    sieve, trainer = fitted.sieve, fitted.trainer
+    if not trainer.is_world_process_zero():
+        trainer.accelerator.wait_for_everyone()
+        return TrainingResult(load(out, gate=False), read_manifest(out, "sieve"))
+    judged = [example for example in validation_examples if example.condition in learnt]
+    screenings = sieve.screen([example.question for example in judged], [example.documents for example in judged])
+    scores = [screening.score for screening in screenings]
     if not all(map(math.isfinite, scores)):
         raise InputError("training diverged: the Sieve's scores are not numbers; lower sieve.train.learning_rate")
-    labels = [row["label"] == 1.0 for row in validation_rows]
-    sieve.threshold = choose(scores, labels)
-    at = rates(scores, labels, sieve.threshold)
+    labels = [learnt[example.condition] == 1 for example in judged]
+    validated = validate(scores, labels, [example.question_id for example in judged], config.threshold, seed=settings.seed)
+    sieve.temperature, sieve.threshold = validated.temperature, validated.threshold
+    figures = None
+    if settings.audit is not None and audit_examples:
+        journal = out / "trainer" / "audit_scores.jsonl"
+        figures = audit(sieve, audit_examples, settings.audit, journal, seed=settings.seed, training=train_examples)
+        figures = figures.model_copy(update={"data": hashes(data.audit), "provenance": {"command": command("sieve.train"), **provenance()}})
+        write_json(out, figures)
+        logger.info(verdict_line(figures))
     manifest = Manifest(
         stage="sieve",
-        base=Base(id=config.model.base, revision=config.model.revision, fingerprint=backbone.fingerprint),
-        settings={**config.model_dump(mode="json"), "seed": settings.seed, "dtype": str(dtype)},
+        base=Base(id=config.model.base, revision=config.model.revision, fingerprint=fitted.fingerprint),
+        settings={
+            **fitted.settings.model_dump(mode="json"),
+            "objective": settings.objective,
+            "data": {"clean": list(data.clean), "limit": data.limit, "examples": sum(fitted.examples.values())},
+            "init": None if settings.init is None else sha256(settings.init / MANIFEST),
+            "seed": settings.seed,
+            "dtype": str(pick_dtype(config.model.precision, pick_device("auto"))),
+            "processes": world_size(),
+        },
         threshold=sieve.threshold,
-        validation={"sets": len(labels), **{name: rate for name, rate in at._asdict().items() if rate is not None}},
-        data=hashes((*train_files, *validation_files)),
+        temperature=sieve.temperature,
+        validation=validated.metrics,
+        intervals=validated.intervals,
+        data=hashes((*data.train, *data.validation)),
+        counts={
+            "train": dict(fitted.examples),
+            "validation": Counter(map(group_of, judged)),
+        },
+        command=command("sieve.train"),
         provenance=provenance(),
     )
+    card.write(out, write_card(manifest, figures))
     write_manifest(out, manifest)
     shutil.rmtree(out / "trainer")
+    trainer.accelerator.wait_for_everyone()
     return TrainingResult(sieve, manifest)
+
+
+def _fit(settings: TrainJob, train: Sequence[Example], validation: Sequence[Example], learnt: Classes, out: Path) -> Fitted:
+    if isinstance(settings.sieve, ReaderSettings):
+        if settings.objective != "conflict":
+            raise InputError(
+                f"objective={settings.objective}: a reader compares answers, so it learns `conflict` alone; choose another sieve=..."
+            )
+        return reader.fit(settings.sieve, train, validation, learnt, out, limit=settings.data.limit, init=settings.init, seed=settings.seed)
+    return joint.fit(settings, settings.sieve, train, validation, learnt, out)
 
 
 main = job(train, TrainJob, config_name="sieve_train")

@@ -7,18 +7,26 @@ import torch
 from transformers import EarlyStoppingCallback, EvalPrediction, Trainer, TrainingArguments
 
 from rag.models.base import pick_device, pick_dtype
+from rag.processes import world_size
 from sieve.data import Collator, Row
 from sieve.model import Backbone
-from sieve.settings import TrainJob
+from sieve.settings import SieveSettings
 
 
 def build_trainer(
-    model: torch.nn.Module, backbone: Backbone, settings: TrainJob, train_rows: list[Row], validation_rows: list[Row], folder: Path
+    model: torch.nn.Module,
+    backbone: Backbone,
+    settings: SieveSettings,
+    seed: int,
+    train_rows: list[Row],
+    validation_rows: list[Row],
+    folder: Path,
 ) -> Trainer:
-    """Set up transformers' Trainer with binary cross-entropy (paper 002, section 3.2)."""
-    config = settings.sieve.train
+    """Set up transformers' Trainer with cross-entropy (paper 002, section 3.2)."""
+    config = settings.train
     device = pick_device("auto")
-    steps = max(1, len(train_rows) // (config.batch_size * config.gradient_accumulation * config.evals_per_epoch))
+    rows_per_step = config.batch_size * config.gradient_accumulation * world_size()
+    steps = max(1, len(train_rows) // (rows_per_step * config.evals_per_epoch))
     arguments = TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=config.epochs,
@@ -29,6 +37,7 @@ def build_trainer(
         per_device_train_batch_size=config.batch_size,
         per_device_eval_batch_size=config.batch_size,
         gradient_accumulation_steps=config.gradient_accumulation,
+        activation_checkpointing=config.gradient_checkpointing,
         eval_strategy="steps",
         eval_steps=steps,
         save_strategy="steps",
@@ -39,33 +48,38 @@ def build_trainer(
         restore_callback_states_from_checkpoint=True,
         metric_for_best_model=f"eval_{config.best_metric}",
         greater_is_better=config.best_metric == "accuracy",
-        bf16=pick_dtype(settings.sieve.model.precision, device) == torch.bfloat16,
+        bf16=pick_dtype(settings.model.precision, device) == torch.bfloat16,
         use_cpu=device.type == "cpu",
         dataloader_pin_memory=device.type != "cpu",
         remove_unused_columns=False,
         label_names=["labels"],
         report_to="none",
-        seed=settings.seed,
+        seed=seed,
     )
     return Trainer(
         model=model,
         args=arguments,
         train_dataset=train_rows,
         eval_dataset=validation_rows,
-        data_collator=Collator(backbone.tokenizer, settings.sieve.inputs, backbone.model.config.model_type),
-        compute_loss_func=bce,
+        data_collator=Collator(backbone.tokenizer, settings.inputs, backbone.model.config.model_type),
+        compute_loss_func=cross_entropy,
         compute_metrics=accuracy,
         callbacks=[EarlyStoppingCallback(config.patience)],
     )
 
 
-def bce(outputs: Any, labels: torch.Tensor, num_items_in_batch: int | torch.Tensor | None = None) -> torch.Tensor:
-    """Binary cross-entropy on the logit, averaged over all rows of an optimiser step when their number is given."""
-    losses = torch.nn.functional.binary_cross_entropy_with_logits(outputs.logits.float().squeeze(-1), labels.float(), reduction="none")
+def cross_entropy(outputs: Any, labels: torch.Tensor, num_items_in_batch: int | torch.Tensor | None = None) -> torch.Tensor:
+    """Cross-entropy, binary on a single logit, averaged over all rows of an optimiser step when their number is given."""
+    logits = outputs.logits.float()
+    if logits.shape[-1] == 1:
+        losses = torch.nn.functional.binary_cross_entropy_with_logits(logits.squeeze(-1), labels.float(), reduction="none")
+    else:
+        losses = torch.nn.functional.cross_entropy(logits, labels, reduction="none")
     return losses.mean() if num_items_in_batch is None else losses.sum() / num_items_in_batch
 
 
 def accuracy(prediction: EvalPrediction) -> dict[str, float]:
-    """Share of validation sets on the right side of 0.5, the paper's default threshold."""
-    logits = torch.as_tensor(prediction.predictions).squeeze(-1)
-    return {"accuracy": float(((logits >= 0) == (torch.as_tensor(prediction.label_ids) == 1)).float().mean())}
+    """Share of validation rows on the right side of 0.5, the paper's default threshold; of three classes, whose most probable one is right."""
+    logits = torch.as_tensor(prediction.predictions)
+    predicted = (logits.squeeze(-1) >= 0).long() if logits.shape[-1] == 1 else logits.argmax(-1)
+    return {"accuracy": float((predicted == torch.as_tensor(prediction.label_ids)).float().mean())}

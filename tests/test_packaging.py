@@ -10,9 +10,11 @@ RUN_ALL = """
 import runpy, sys
 import conf
 assert conf.__file__.startswith(sys.argv[1]), conf.__file__
-for module in ("data_gen.build", "sieve.train", "sage.train", "eval.pipeline"):
-    for profile in ("paper", "local"):
-        sys.argv = [module, "--cfg", "job"] + ([] if module == "data_gen.build" else [f"profile={profile}"])
+with_profile = ("sieve.train", "sage.train", "eval.pipeline")
+without = ("data_gen.build", "sieve.audit", "sieve.operating", "sieve.embed", "sieve.transfer", "sage.merge", "eval.coverage")
+for module in (*with_profile, *without):
+    for profile in ("paper", "local") if module in with_profile else (None,):
+        sys.argv = [module, "--cfg", "job"] + ([f"profile={profile}"] if profile else [])
         print(f"# {module} {profile}", flush=True)
         runpy.run_module(module, run_name="__main__")
 """

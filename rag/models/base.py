@@ -18,6 +18,7 @@ from transformers.utils import logging as transformers_logging
 
 from rag.checkpoint import sha256
 from rag.errors import InputError
+from rag.processes import local_rank, world_size
 
 logger = logging.getLogger(__name__)
 
@@ -27,11 +28,13 @@ PACKAGE_PREFIX = "package:"
 
 
 def pick_device(device: str) -> torch.device:
-    """Resolve `auto` to the accelerator of this machine, or to the CPU where there is none."""
+    """Resolve `auto` to the accelerator of this machine, or to the CPU where there is none; each process of a run has its own."""
     if device != "auto":
         return torch.device(device)
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    return accelerator or torch.device("cpu")
+    if accelerator is None:
+        return torch.device("cpu")
+    return torch.device(accelerator.type, local_rank()) if world_size() > 1 else accelerator
 
 
 def pick_dtype(precision: Precision, device: torch.device) -> torch.dtype:
@@ -163,13 +166,15 @@ def fingerprint(model: PreTrainedModel) -> str:
     """Identify a backbone by the names, shapes and first values of its parameters, whatever dtype it was loaded in.
 
     The task head is left out, so a classifier and a causal model of the same weights agree, and so is BERT's pooler, which many files
-    lack and which is then drawn at random. Take it before adapters are added.
+    lack and which is then drawn at random. Packed 4-bit weights count by name and shape alone, since devices may pack them differently; so
+    a base has another fingerprint in 4 bits than whole. Take it before adapters are added.
     """
     digest = hashlib.sha256()
     for name, parameter in sorted(model.base_model.named_parameters()):
         if name.startswith("pooler."):
             continue
-        sample = parameter.detach().flatten()[:16].to("cpu", torch.bfloat16).view(torch.int16).tolist()
+        first = parameter.detach().flatten()[:16] if parameter.is_floating_point() else torch.empty(0)
+        sample = first.to("cpu", torch.bfloat16).view(torch.int16).tolist()
         digest.update(f"{name} {tuple(parameter.shape)} {sample}\n".encode())
     return digest.hexdigest()[:16]
 

@@ -7,7 +7,9 @@ import torch
 from peft import LoraConfig, PeftModel, TaskType, get_peft_model_state_dict
 from pydantic import Field
 from safetensors.torch import save_file
+from torch.distributed.tensor import DTensor
 
+from rag.processes import rank
 from rag.settings import Settings
 
 
@@ -36,15 +38,22 @@ def lora_config(settings: LoraSettings, task: Literal["classification", "generat
     )
 
 
+def whole(tensor: torch.Tensor) -> torch.Tensor:
+    """A weight without its graph, gathered where FSDP has split it among processes; then every process must call this, in the same order."""
+    return (tensor.full_tensor() if isinstance(tensor, DTensor) else tensor).detach()
+
+
 def save_adapter(model: PeftModel, base: str, folder: Path, dtype: torch.dtype) -> None:
-    """Write the adapter's weights in `dtype`, and its config, which names `base` as the settings do and not a folder of this machine."""
-    weights = get_peft_model_state_dict(model, save_embedding_layers=False)
+    """Write the adapter's weights in `dtype`, and its config, which names `base` as the settings do and not a folder of this machine.
+
+    Every process of a run must call it, since each may hold a part of the weights; the first one writes.
+    """
+    parts = get_peft_model_state_dict(model, save_embedding_layers=False)
+    weights = {name: whole(tensor).to("cpu", dtype).contiguous() for name, tensor in parts.items()}
+    if rank() != 0:
+        return
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(
-        {name: tensor.detach().to("cpu", dtype).contiguous() for name, tensor in weights.items()},
-        folder / "adapter_model.safetensors",
-        {"format": "pt"},
-    )
+    save_file(weights, folder / "adapter_model.safetensors", {"format": "pt"})
     config = model.peft_config["default"]
     config.base_model_name_or_path = base
     config.inference_mode = True

@@ -12,18 +12,30 @@ from omegaconf import OmegaConf
 import conf
 from conf.job import check
 from data_gen.build import BuildSettings
+from eval.coverage import CoverageJob
 from eval.pipeline import EvalJob
 from rag.errors import InputError
 from rag.settings import Component, Settings
+from sage.merge import MergeJob
 from sage.settings import TrainJob as SageTrainJob
+from sieve.audit import AuditJob
+from sieve.embed import EmbedJob
+from sieve.operating import OperatingJob
 from sieve.settings import TrainJob as SieveTrainJob
+from sieve.transfer import TransferJob
 
 FOLDER = Path(conf.__file__).parent
 JOBS: dict[str, type[Settings]] = {
     "data_gen_build": BuildSettings,
+    "eval_coverage": CoverageJob,
     "eval_pipeline": EvalJob,
+    "sage_merge": MergeJob,
     "sage_train": SageTrainJob,
+    "sieve_audit": AuditJob,
+    "sieve_embed": EmbedJob,
+    "sieve_operating": OperatingJob,
     "sieve_train": SieveTrainJob,
+    "sieve_transfer": TransferJob,
 }
 NO_JOB = "run_folder"
 FILES = sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.yaml"))

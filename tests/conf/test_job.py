@@ -132,7 +132,7 @@ class TestValues:
     def test_a_list_value_is_a_list_of_files(self, command: Callable[..., Any], tmp_path: Path) -> None:
         ran = command(*SAGE[:2], "data.train=[a.jsonl,b.jsonl]", "data.validation=v.jsonl")
         assert ran.settings.data.train == (tmp_path / "a.jsonl", tmp_path / "b.jsonl")
-        assert ran.settings.data.validation == tmp_path / "v.jsonl"
+        assert ran.settings.data.validation == (tmp_path / "v.jsonl",)
 
     def test_a_bare_value_for_a_list_says_how_to_write_one(self, refusal: Callable[..., str]) -> None:
         assert refusal(*BUILD, "splits=test") == "error: config: splits: Input should be a valid tuple; write a list as [a,b]\n"
@@ -195,7 +195,7 @@ class TestPaths:
     def test_also_when_hydra_changes_the_working_directory(self, command: Callable[..., Any], tmp_path: Path) -> None:
         ran = command(*SAGE, "out=here", "hydra.job.chdir=true", "hydra.run.dir=elsewhere")
         assert (tmp_path / "elsewhere").is_dir()
-        assert (ran.out, ran.settings.data.train) == (tmp_path / "here", tmp_path / "a.jsonl")
+        assert (ran.out, ran.settings.data.train) == (tmp_path / "here", (tmp_path / "a.jsonl",))
 
     def test_paths_inside_a_component_too(self, command: Callable[..., Any], tmp_path: Path) -> None:
         ran = command(*EVAL[:2], "hydra.job.chdir=true", "hydra.run.dir=elsewhere")
@@ -204,7 +204,7 @@ class TestPaths:
 
     def test_an_absolute_path_stays(self, command: Callable[..., Any], tmp_path: Path) -> None:
         ran = command(*SAGE[:3], f"data.validation={tmp_path}/v/b.jsonl", f"out={tmp_path}/there")
-        assert (ran.settings.data.validation, ran.out) == (tmp_path / "v" / "b.jsonl", tmp_path / "there")
+        assert (ran.settings.data.validation, ran.out) == ((tmp_path / "v" / "b.jsonl",), tmp_path / "there")
 
     def test_the_command_works_from_another_folder(self, tmp_path: Path) -> None:
         run_module(tmp_path, "dataset.limit=5", "hydra.job.chdir=true", "hydra.run.dir=elsewhere", "out=here")

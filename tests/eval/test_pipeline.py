@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import hydra
 import pytest
 import torch
+from omegaconf import OmegaConf
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -15,15 +17,18 @@ import sage.train
 import sieve.data
 import sieve.settings
 import sieve.train
+from conf.job import check
 from eval.pipeline import EXAMPLES, PREDICTIONS, EvalJob, Evaluation, evaluate
 from rag import jsonl
 from rag.errors import InputError
 from rag.jsonl import iter_records, read_examples, write_records
 from rag.models.lora import LoraSettings
+from rag.prompts import QA_PROMPTS, QaPrompt
 from rag.records import Citation, Condition, Document, Example, Prediction, Query, Reason, RetrievalState
 from rag.settings import Component
 from sage.inputs import InputSettings as SageInputs
 from sage.model import ModelSettings as SageModel
+from serve.systems import prompted
 from serve.systems.always_abstain import AlwaysAbstain
 from serve.systems.sieve_and_sage import SieveAndSage, load
 from sieve.inputs import InputSettings as SieveInputs
@@ -307,3 +312,62 @@ def test_two_trained_stages_answer_abstain_and_name_the_document_to_blame(base: 
     again = evaluate(settings(examples, system), tmp_path / "again")
     untimed = [[p.model_copy(update={"timings": {}}) for p in run.predictions] for run in (evaluation, again)]
     assert untimed[0] == untimed[1]
+
+
+def untrained_sage(base: Path) -> sage.settings.SageSettings:
+    return sage.settings.SageSettings(
+        model=SageModel(base=str(base), lora=LORA, precision="fp32"),
+        inputs=SageInputs(max_prompt_tokens=800),
+        train=sage.settings.TrainSettings(**SCHEDULE, epochs=1, optimizer="adamw_torch", max_length=840),
+    )
+
+
+@pytest.mark.parametrize("prompt", list(QA_PROMPTS))
+def test_an_untrained_base_is_evaluated_under_each_prompt_of_table_14(prompt: QaPrompt, base: Path, tmp_path: Path) -> None:
+    examples = [example(1), example(2, Condition.CONFLICT), example(3, Condition.UNANSWERABLE)]
+    evaluation = evaluate(settings(examples, lambda: prompted.load(untrained_sage(base), prompt, device="cpu")), tmp_path)
+    assert all(prediction.prompt and prediction.prompt.startswith(QA_PROMPTS[prompt]) for prediction in evaluation.predictions)
+    assert metric(evaluation, "sage_calls_saved") == 0
+    assert metric(evaluation, "sieve_macro_f1") is None
+
+
+def test_an_untrained_sage_behind_a_sieve_reads_what_a_trained_one_does(base: Path, tmp_path: Path) -> None:
+    """Paper 002, table 9, "+ Sieve ft.": no checkpoint of a Sage is needed."""
+    examples = [example(n, condition) for n, condition in enumerate((Condition.ANSWERABLE, Condition.CONFLICT))]
+    for name, prefix in (("train", ""), ("validation", "v")):
+        write_records(tmp_path / f"{name}.jsonl", [e.model_copy(update=_renamed(e, prefix)) for e in examples])
+    (tmp_path / "sieve").mkdir()
+    train_sieve(base, tmp_path / "train.jsonl", tmp_path / "validation.jsonl", tmp_path / "sieve")
+    system = load(tmp_path / "sieve", None, threshold=1.0, device="cpu", sage_settings=untrained_sage(base))
+    alone = prompted.load(untrained_sage(base), "unanswerable", device="cpu")
+    queries = [e.query() for e in examples]
+    both, vanilla = system.predict(queries), alone.predict(queries)
+    assert [(p.output, p.prompt, p.answer) for p in both] == [(p.output, p.prompt, p.answer) for p in vanilla]
+    assert all(p.sieve_score is not None for p in both)
+
+
+def _renamed(given: Example, prefix: str) -> dict[str, str]:
+    return {"id": prefix + given.id, "question_id": prefix + given.question_id, "question": f"{prefix} {given.question}"}
+
+
+def composed_system(*overrides: str) -> Component:
+    with hydra.initialize_config_module("conf", version_base="1.3"):
+        composed = OmegaConf.to_container(hydra.compose("eval_pipeline", list(overrides)), resolve=True)
+    return check(composed, EvalJob, Path("/root")).system
+
+
+@pytest.mark.parametrize("profile", ["paper", "local"])
+def test_each_row_of_the_component_ablation_is_one_command(profile: str) -> None:
+    """Paper 002, table 9. Sage-only brings its own settings; a two-way Sage alone is the same system on another checkpoint."""
+    vanilla = composed_system(f"profile={profile}", "system=vanilla", "system.prompt=normal")
+    assert (vanilla.arguments["prompt"], vanilla.arguments["sage_settings"].inputs.conflict) == ("normal", None)
+    sage_only = composed_system(f"profile={profile}", "system=sage_only").arguments
+    assert sage_only["sage"] == Path(f"/root/checkpoints/{profile}/sage_only")
+    assert sage_only["sage_settings"].inputs.conflict == "conflict"
+    alone = composed_system(
+        f"profile={profile}", "system=sage_only", f"sage={profile}", f"system.sage=checkpoints/{profile}/sage"
+    ).arguments
+    assert (alone["sage"], alone["sage_settings"].inputs.conflict) == (Path(f"/root/checkpoints/{profile}/sage"), None)
+    assert alone["sage_settings"].model == sage_only["sage_settings"].model == vanilla.arguments["sage_settings"].model
+    sieve_tuned = composed_system(f"profile={profile}", "system.sage=null").arguments
+    assert (sieve_tuned["sage"], sieve_tuned["sieve"]) == (None, Path(f"/root/checkpoints/{profile}/sieve"))

@@ -165,7 +165,7 @@ CLEAN = example("a", Condition.ANSWERABLE, "q")
             prediction("a", "q", reason=Reason.UNANSWERABLE, state=RetrievalState.UNANSWERABLE),
             'abstained needlessly (the Sage found no answer in the documents); expected "Ada Lind"',
         ),
-        (CONFLICT, flagged("c", "q", reason=Reason.DISTRACTED), "verdict abstained rightly: the Sieve found the documents misleading"),
+        (CONFLICT, flagged("c", "q", reason=Reason.DISTRACTED), "verdict abstained rightly: the documents were found misleading"),
         (CONFLICT, prediction("c", "q", reason=Reason.SIEVE_FAILED), "rightly, but not for the right cause (the Sieve failed)"),
         (CONFLICT, answered("c", "q"), "verdict answered, but should have abstained (distracted)"),
         (

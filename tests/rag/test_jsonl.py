@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag.errors import InputError
-from rag.jsonl import Journal, dump, iter_records, read_examples, read_json, write_records
+from rag.jsonl import Journal, dump, iter_records, read_examples, read_files, read_json, write_records
 from rag.records import Document, Example
 
 ROW = '{"id": "%s", "question_id": "q", "question": "Who?", "documents": [], "answers": ["no"], "state": "answerable", "condition": "answerable"}\n'
@@ -186,3 +186,13 @@ def test_json_nested_too_deeply_is_named(tmp_path: Path) -> None:
     path.write_text("[" * 100_000, encoding="utf-8")
     with pytest.raises(InputError, match=r"deep\.json: not JSON that can be read: nested too deeply"):
         read_json(path)
+
+
+def test_several_files_are_read_in_the_order_given(tmp_path: Path) -> None:
+    for name, ids in (("a", ("1", "2")), ("b", ("1",))):
+        (tmp_path / f"{name}.jsonl").write_text("".join(ROW % i for i in ids), "utf-8")
+    files = [tmp_path / "b.jsonl", tmp_path / "a.jsonl"]
+    assert [example.id for example in read_files(files)] == ["1", "1", "2"]
+    assert read_files([]) == []
+    with pytest.raises(InputError, match="c.jsonl"):
+        read_files([*files, tmp_path / "c.jsonl"])

@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field, ValidationError
 
 from rag.jsonl import describe
-from rag.settings import Component, InputPath, Settings, Target
+from rag.settings import Component, Files, InputPath, Settings, Target
 
 
 class Inner(Settings):
@@ -108,3 +108,23 @@ def test_a_missing_module_inside_an_existing_one_is_not_hidden(tmp_path: Path, m
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Job().threshold = 0.1
+
+
+class FilesOnly(Settings):
+    files: Files
+
+
+@pytest.mark.parametrize("given", ["a.jsonl", ["a.jsonl"], ("a.jsonl",), Path("a.jsonl")])
+def test_one_file_is_a_tuple_of_one(given: Any) -> None:
+    assert FilesOnly.model_validate({"files": given}).files == (Path("a.jsonl"),)
+
+
+def test_several_files_keep_their_order_and_are_resolved_against_the_root() -> None:
+    checked = FilesOnly.model_validate({"files": ["b.jsonl", "/abs/a.jsonl"]}, context={"root": Path("/root")})
+    assert checked.files == (Path("/root/b.jsonl"), Path("/abs/a.jsonl"))
+
+
+@pytest.mark.parametrize("given", [[], None, 5, ["a.jsonl", 7]])
+def test_no_file_and_what_is_no_path_are_refused(given: Any) -> None:
+    with pytest.raises(ValidationError, match="files"):
+        FilesOnly.model_validate({"files": given})

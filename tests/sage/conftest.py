@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from tokenizers.processors import TemplateProcessing
-from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, GenerationConfig, LlamaConfig, PreTrainedConfig, PreTrainedTokenizerFast
 
 from rag.jsonl import write_records
 from rag.models.lora import LoraSettings
@@ -34,8 +35,17 @@ TEXT = [
 ]
 
 
-def make_base(folder: Path, template: str, tokens: list[str], eos: str, seed: int = 0, **special: str) -> Path:
-    """Save a tiny Llama and a byte-level tokenizer that adds a BOS of its own wherever it has one, as Llama-3's does."""
+def make_base(
+    folder: Path,
+    template: str,
+    tokens: list[str],
+    eos: str,
+    seed: int = 0,
+    config_class: Callable[..., PreTrainedConfig] = LlamaConfig,
+    ends: tuple[str, ...] = (),
+    **special: str,
+) -> Path:
+    """Save a tiny model, by default a Llama, and a byte-level tokenizer that adds a BOS of its own wherever it has one, as Llama-3's does."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -44,9 +54,10 @@ def make_base(folder: Path, template: str, tokens: list[str], eos: str, seed: in
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in tokens])
     if bos := special.get("bos_token"):
         tokenizer.post_processor = TemplateProcessing(single=f"{bos} $A", special_tokens=[(bos, tokenizer.token_to_id(bos))])
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=eos, pad_token=eos, chat_template=template, **special)
+    special = {"pad_token": eos, **special}
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=eos, chat_template=template, **special)
     torch.manual_seed(seed)
-    config = LlamaConfig(
+    config = config_class(
         vocab_size=len(fast),
         hidden_size=64,
         intermediate_size=128,
@@ -59,11 +70,12 @@ def make_base(folder: Path, template: str, tokens: list[str], eos: str, seed: in
         bos_token_id=fast.bos_token_id,
         pad_token_id=fast.pad_token_id,
     )
-    model = LlamaForCausalLM(config)
+    model: Any = AutoModelForCausalLM.from_config(config)
     # The final norm bounds the logits; a larger frozen head leaves room to become sure of a token.
     model.lm_head.weight.data.mul_(5)
     # Llama-3's own generation config samples, and names an end that its tokenizer does not.
-    model.generation_config = GenerationConfig(do_sample=True, temperature=0.6, top_p=0.9, eos_token_id=[fast.eos_token_id])
+    named = [fast.eos_token_id, *(fast.convert_tokens_to_ids(token) for token in ends)]
+    model.generation_config = GenerationConfig(do_sample=True, temperature=0.6, top_p=0.9, eos_token_id=named)
     model.save_pretrained(folder)
     fast.save_pretrained(folder)
     return folder
@@ -155,6 +167,16 @@ def new_base(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
     def build(template: str = CHATML, eos: str = "<|im_end|>", seed: int = 0) -> Path:
         return make_base(tmp_path_factory.mktemp("base"), template, CHATML_TOKENS, eos, seed)
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def base_of_family(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Build a base of another architecture, with a chat template and special tokens of its own."""
+
+    def build(template: str, tokens: list[str], eos: str, **options: Any) -> Path:
+        return make_base(tmp_path_factory.mktemp("family"), template, tokens, eos, **options)
 
     return build
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from rag.errors import InputError
-from rag.records import Condition, Document, Example, RetrievalState
-from sage.data import Row, fit, make_row, select
+from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
+from sage.data import Row, fit, make_row, prepare, select, teaches_truth
 from sage.inputs import InputSettings, build
 from sage.model import Backbone, ModelSettings, load_backbone
+from sage.settings import SageSettings, TrainSettings
 
 
 def sized(prompt: int, answer: int) -> Row:
@@ -109,7 +110,8 @@ MIXED = (
 def test_ten_answerable_sets_for_each_unanswerable_one_and_no_distracted_set() -> None:
     selection = select(MIXED, max_answerable=None, answerable_per_unanswerable=10, seed=0)
     assert selection.counts == {
-        "answerable": 50, "unanswerable": 5, "distracted": 30, "no_documents": 0, "over_limit": 0, "over_ratio": 15,
+        "answerable": 50, "unanswerable": 5, "conflict": 0, "distracted": 30, "no_documents": 0, "labels_disagree": 0,
+        "over_limit": 0, "over_ratio": 15, "over_conflict_ratio": 0,
     }  # fmt: skip
     assert len(selection.examples) == 55
     assert sum(selection.counts.values()) == len(MIXED)
@@ -133,3 +135,108 @@ def test_the_draw_depends_on_seed_and_ids_not_on_file_order() -> None:
     first, again, other = (select(source, 20, 10, seed).examples for source, seed in ((MIXED, 0), (shuffled, 0), (MIXED, 1)))
     assert first == again
     assert first != other
+
+
+WITH_OTHERS = [
+    *MIXED,
+    *(make_set(100 + i, RetrievalState.DISTRACTED, Condition.NEGATED) for i in range(7)),
+    *(make_set(200 + i, RetrievalState.DISTRACTED, Condition.ADVERSARIAL) for i in range(8)),
+]
+
+
+def test_sage_only_learns_conflict_sets_and_sees_no_negated_or_adversarial_one() -> None:
+    """Answerable to unanswerable to conflict as 10 : 1 : 2."""
+    selection = select(WITH_OTHERS, None, 10, seed=0, with_conflict=True, answerable_per_conflict=5)
+    assert selection.counts == {
+        "answerable": 50, "unanswerable": 5, "conflict": 10, "distracted": 15, "no_documents": 0, "labels_disagree": 0,
+        "over_limit": 0, "over_ratio": 15, "over_conflict_ratio": 20,
+    }  # fmt: skip
+    assert sum(selection.counts.values()) == len(WITH_OTHERS)
+    distracted = [example for example in selection.examples if example.state is RetrievalState.DISTRACTED]
+    assert {example.condition for example in distracted} == {Condition.CONFLICT}
+
+
+def test_conflict_sets_do_not_change_which_other_sets_a_two_way_sage_learns() -> None:
+    two_way = select(WITH_OTHERS, 20, 10, seed=0).examples
+    with_conflict = select(WITH_OTHERS, 20, 10, seed=0, with_conflict=True).examples
+    assert {e.id for e in two_way} == {e.id for e in with_conflict if e.state is not RetrievalState.DISTRACTED}
+    assert sum(example.state is RetrievalState.DISTRACTED for example in with_conflict) == 30
+
+
+GOLD, NO_ANSWER, NEUTRAL = DocumentLabel.ANSWERABLE, DocumentLabel.UNANSWERABLE, DocumentLabel.NEUTRAL
+FALSE, DENIES, LURES = DocumentLabel.CONFLICT, DocumentLabel.NEGATED, DocumentLabel.ADVERSARIAL
+
+
+def labelled(condition: Condition, *labels: DocumentLabel | None, number: int = 1) -> Example:
+    distracted = condition not in (Condition.ANSWERABLE, Condition.UNANSWERABLE)
+    example = make_set(number, RetrievalState.DISTRACTED if distracted else RetrievalState(condition.value), condition)
+    documents = tuple(Document(id=f"d{n}", text=f"Ada {n}.", label=label) for n, label in enumerate(labels))
+    return example.model_copy(update={"documents": documents})
+
+
+@pytest.mark.parametrize(
+    ("condition", "labels", "right"),
+    [
+        (Condition.ANSWERABLE, (GOLD, NO_ANSWER), True),
+        (Condition.ANSWERABLE, (None, None), True),
+        (Condition.ANSWERABLE, (None, GOLD), True),
+        (Condition.ANSWERABLE, (FALSE, NEUTRAL), False),  # a lone false passage: its answer is not the gold one
+        (Condition.ANSWERABLE, (None, NO_ANSWER), False),
+        (Condition.UNANSWERABLE, (NO_ANSWER, NEUTRAL), True),
+        (Condition.UNANSWERABLE, (None,), True),
+        (Condition.UNANSWERABLE, (NO_ANSWER, FALSE), False),  # it does give an answer, and nothing says that it is false
+        (Condition.UNANSWERABLE, (NO_ANSWER, GOLD), False),
+        (Condition.UNANSWERABLE, (LURES,), False),
+        (Condition.CONFLICT, (GOLD, FALSE), True),
+        (Condition.CONFLICT, (FALSE, FALSE), True),
+        (Condition.CONFLICT, (None, None), True),
+        (Condition.CONFLICT, (FALSE, NEUTRAL), False),  # one answer alone is no conflict
+        (Condition.CONFLICT, (GOLD, GOLD), False),
+        (Condition.CONFLICT, (GOLD, DENIES), False),
+    ],
+)
+def test_what_an_example_teaches_is_what_its_documents_say(
+    condition: Condition, labels: tuple[DocumentLabel | None, ...], right: bool
+) -> None:
+    assert teaches_truth(labelled(condition, *labels)) is right
+
+
+def test_a_blank_document_is_no_evidence_for_an_answer() -> None:
+    example = labelled(Condition.ANSWERABLE, GOLD, NO_ANSWER)
+    blank = example.documents[0].model_copy(update={"text": " "})
+    assert not teaches_truth(example.model_copy(update={"documents": (blank, example.documents[1])}))
+
+
+def test_examples_whose_labels_disagree_are_left_out_and_counted_before_the_proportion() -> None:
+    good = [labelled(Condition.ANSWERABLE, GOLD, NEUTRAL, number=n) for n in range(10)]
+    lone = [labelled(Condition.ANSWERABLE, FALSE, number=n) for n in range(10, 14)]
+    flagged = [labelled(Condition.CONFLICT, FALSE, number=n) for n in range(3)]
+    unanswerable = [labelled(Condition.UNANSWERABLE, NO_ANSWER, number=n) for n in range(20)]
+    counts = select([*good, *lone, *flagged, *unanswerable], None, 5, seed=0, with_conflict=True).counts
+    assert (counts["answerable"], counts["unanswerable"], counts["conflict"], counts["labels_disagree"]) == (10, 2, 0, 7)
+    assert select([*good, *lone, *flagged], None, 5, seed=0).counts["labels_disagree"] == 4, (
+        "a two-way Sage counts the others as distracted"
+    )
+
+
+THREE_WAY = InputSettings(max_prompt_tokens=400, instruction="unanswerable_conflict", conflict="they disagree, sorry")
+
+
+def test_a_conflict_row_teaches_the_conflict_string(backbone: Backbone) -> None:
+    row = make_row(labelled(Condition.CONFLICT, GOLD, FALSE), backbone.tokenizer, THREE_WAY, backbone.ends[0])
+    taught = row["input_ids"][row["completion_mask"].index(1) :]
+    assert backbone.tokenizer.decode(taught[:-1]) == "they disagree, sorry"
+    assert "respond with 'they disagree, sorry'" in backbone.tokenizer.decode(row["input_ids"])
+
+
+def test_a_two_way_sage_has_no_words_for_a_distracted_set(chatml: Backbone, inputs: InputSettings) -> None:
+    with pytest.raises(ValueError, match="example 'distracted-1': a two-way Sage has no words for a distracted set"):
+        make_row(labelled(Condition.CONFLICT, GOLD, FALSE), chatml.tokenizer, inputs, chatml.ends[0])
+
+
+def test_a_sage_that_would_never_see_a_conflict_is_not_trained_to_say_so(
+    chatml: Backbone, chatml_base: Path, settings_for: Callable[..., ModelSettings], train_settings: TrainSettings
+) -> None:
+    settings = SageSettings(model=settings_for(chatml_base), inputs=THREE_WAY, train=train_settings)
+    with pytest.raises(InputError, match="expected conflict examples, since sage.inputs.conflict is set, kept none of 70"):
+        prepare(MIXED[:70], chatml, settings, seed=0)

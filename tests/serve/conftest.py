@@ -44,9 +44,10 @@ class StubSieve:
 class StubSage:
     """Renders the prompt as the real Sage does, with words for tokens, and says what a function of question and documents says."""
 
-    def __init__(self, say: Speaker, budget: int = 10_000) -> None:
+    def __init__(self, say: Speaker, budget: int = 10_000, conflict: str | None = None) -> None:
         self.say = say
         self.budget = budget
+        self.conflict = conflict
         self.asked: list[list[str]] = []
         """Questions of each call of `answer`."""
 
@@ -58,7 +59,7 @@ class StubSage:
         instruction = QA_PROMPTS["unanswerable"]
         prompt = render(question, documents, instruction, budget=self.budget, count=lambda text: len(text.split()))
         output = self.say(question, documents)
-        return Reply(output, parse(output, "unanswerable"), prompt, prompt.tokens, 1 + len(output.split()), 0.75, True)
+        return Reply(output, parse(output, "unanswerable", self.conflict), prompt, prompt.tokens, 1 + len(output.split()), 0.75, True)
 
 
 @pytest.fixture(scope="session")
@@ -75,8 +76,8 @@ def make_sieve() -> Callable[..., StubSieve]:
 def make_sage() -> Callable[..., StubSage]:
     """A Sage that says one thing to every question, or what a function of question and documents says."""
 
-    def make(say: Any = "Lima", budget: int = 10_000) -> StubSage:
-        return StubSage(say if callable(say) else lambda *_: say, budget)
+    def make(say: Any = "Lima", budget: int = 10_000, conflict: str | None = None) -> StubSage:
+        return StubSage(say if callable(say) else lambda *_: say, budget, conflict)
 
     return make
 

@@ -1,7 +1,8 @@
 """Tiny random encoders with word-level tokenizers, built from a config: nothing is downloaded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,9 +24,11 @@ from transformers import (
 from rag.jsonl import write_records
 from rag.models.lora import LoraSettings
 from rag.records import Condition, Document, Example, RetrievalState
+from rag.render import ranked
 from sieve.data import DataSettings
 from sieve.inputs import InputSettings
 from sieve.model import Backbone, ModelSettings, load_backbone
+from sieve.predict import Removal, Screening
 from sieve.settings import SieveSettings, TrainJob, TrainSettings
 
 CONTROL = ["<cls>", "<pad>", "<sep>", "<unk>", "<eos>"]
@@ -192,3 +195,52 @@ def job_in() -> Callable[..., TrainJob]:
         return TrainJob(seed=0, sieve=sieve, data=data, init=init)
 
     return make
+
+
+COLOURS = {"red", "blue"}
+
+
+class Reads:
+    """0.9 where the documents name two colours, else 0.1: it reads what they say, whatever the question."""
+
+    threshold = 0.5
+
+    def __init__(self) -> None:
+        self.screened = 0
+
+    def score(self, question: str, documents: Sequence[Document]) -> float:
+        return 0.9 if {word for document in documents for word in document.text.split()} >= COLOURS else 0.1
+
+    def screen(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[Screening]:
+        self.screened += len(questions)
+        return [Screening(self.score(q, ranked(docs)), (), len(docs)) for q, docs in zip(questions, documents, strict=True)]
+
+    def leave_one_out(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[list[Removal]]:
+        return [
+            [
+                Removal((left_out.id,), rank, self.score(q, [d for d in ranked(docs) if d is not left_out]))
+                for rank, left_out in enumerate(ranked(docs), start=1)
+                if len(docs) > 1
+            ]
+            for q, docs in zip(questions, documents, strict=True)
+        ]
+
+
+class Stylist(Reads):
+    """0.9 where any document is written in the generator's style."""
+
+    def score(self, question: str, documents: Sequence[Document]) -> float:
+        return 0.9 if any("moreover" in document.text for document in documents) else 0.1
+
+
+class Orderly(Reads):
+    """0.9 where the first document says `red`."""
+
+    def score(self, question: str, documents: Sequence[Document]) -> float:
+        return 0.9 if "red" in documents[0].text else 0.1
+
+
+@pytest.fixture(scope="session")
+def stand_ins() -> SimpleNamespace:
+    """Sieves without a model that obey the protocol: `reads` what is said, goes by `style`, goes by `order`."""
+    return SimpleNamespace(reads=Reads, style=Stylist, order=Orderly)

@@ -98,7 +98,7 @@ def test_an_adapter_brings_the_whole_head_with_it(base: BaseOf, tmp_path: Path, 
     settings = ModelSettings(base=str(base(family)), lora=LORA)
     backbone = load_backbone(settings)
     assert head_layers(backbone.model) == head
-    model = trainable(backbone, settings, None)
+    model = trainable(backbone, settings, None, "conflict")
     for parameter in model.parameters():
         if parameter.requires_grad:
             torch.nn.init.normal_(parameter, std=0.2)

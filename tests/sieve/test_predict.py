@@ -1,6 +1,7 @@
 """Serving: scores that depend on the set alone, few forward passes, and the units of leave-one-out."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +15,7 @@ from rag.errors import InputError
 from rag.records import Document
 from sieve.inputs import InputSettings, encode
 from sieve.model import Backbone
-from sieve.predict import Sieve, batches, units
+from sieve.predict import Sieve, batches, log_odds, pooled, units
 
 BackboneOf = Callable[[str], Backbone]
 FAMILIES = ("bert", "roberta", "longformer", "llama", "modernbert", "deberta-v2")
@@ -28,8 +29,8 @@ def words(count: int, start: int = 0) -> str:
     return " ".join(f"w{(start + 7 * i) % 100}" for i in range(count))
 
 
-def sieve_of(backbone: Backbone, batch_tokens: int = 16_384, max_length: int = 120) -> Sieve:
-    settings = InputSettings(max_length=max_length)
+def sieve_of(backbone: Backbone, batch_tokens: int = 16_384, max_length: int = 120, pooling: Any = "set") -> Sieve:
+    settings = InputSettings(max_length=max_length, pooling=pooling)
     return Sieve(
         backbone.model,
         backbone.tokenizer,
@@ -232,3 +233,117 @@ def test_serving_reads_the_ids_that_training_does(backbone: BackboneOf) -> None:
     with recorded(sieve.model) as calls:
         sieve.screen(["w1 w2"], [FIVE])
     assert calls[0]["input_ids"][0].tolist() == encode("w1 w2", FIVE, loaded.tokenizer, sieve.inputs).ids
+
+
+def test_the_score_of_three_classes_is_the_softmax_of_the_second() -> None:
+    """softmax(0, log 2, log 5) is 1/8, 2/8, 5/8; a single logit is its own log-odds."""
+    three = torch.tensor([[0.0, math.log(2), math.log(5)], [90.0, 90.0, -90.0]])
+    assert torch.sigmoid(log_odds(three)).tolist() == pytest.approx([0.25, 0.5])
+    assert log_odds(torch.tensor([[0.0], [-3.0]])).tolist() == [0.0, -3.0]
+    assert math.isnan(float(log_odds(torch.tensor([[0.0, math.nan, 0.0]]))))
+
+
+def test_a_part_without_a_number_leaves_the_set_without_one() -> None:
+    """Promise 1: `max` alone would pass it over, depending on the order."""
+    assert pooled([0.2, 0.9, 0.4]) == 0.9
+    assert all(math.isnan(pooled(scores)) for scores in itertools.permutations([0.2, math.nan, 0.4]))
+
+
+class TestPairs:
+    """`inputs.pooling=pairs`: each pair as a set of two, the highest score counts."""
+
+    def test_a_set_scores_as_its_highest_pair(self, backbone: BackboneOf) -> None:
+        whole, pairs = sieve_of(backbone("bert")), sieve_of(backbone("bert"), pooling="pairs")
+        of_pairs = {ids: whole.screen(["w1 w2"], [list(two)])[0] for ids, two in named_pairs(FIVE)}
+        (screening,) = pairs.screen(["w1 w2"], [FIVE])
+        assert len(of_pairs) == 10
+        assert screening.score == pytest.approx(max(s.score for s in of_pairs.values()), abs=1e-6)
+        assert screening.tokens == sum(s.tokens for s in of_pairs.values())
+        assert len({s.score for s in of_pairs.values()}) == 10  # a mix-up would show
+
+    def test_removals_are_the_highest_pairs_of_what_remains_and_cost_no_forward_pass(self, backbone: BackboneOf) -> None:
+        whole, pairs = sieve_of(backbone("bert")), sieve_of(backbone("bert"), pooling="pairs")
+        of_pairs = {ids: whole.screen(["w1 w2"], [list(two)])[0].score for ids, two in named_pairs(FIVE)}
+        with recorded(pairs.model) as calls:
+            pairs.screen(["w1 w2", "w3"], [FIVE, FIVE[:3]])
+            screened = len(calls)
+            removals, of_three = pairs.leave_one_out(["w1 w2", "w3"], [FIVE, FIVE[:3]])
+        assert screened == len(calls) == 1
+        assert [r.ids for r in removals] == [(f"d{i}",) for i in range(5)]
+        expected = [max(score for ids, score in of_pairs.items() if f"d{i}" not in ids) for i in range(5)]
+        assert [r.score for r in removals] == pytest.approx(expected, abs=1e-6)
+        alone = [whole.screen(["w3"], [[d for d in FIVE[:3] if d is not left]])[0].score for left in FIVE[:3]]
+        assert [r.score for r in of_three] == pytest.approx(alone, abs=1e-6)
+
+    def test_without_a_screening_before_each_pair_is_read_once(self, backbone: BackboneOf) -> None:
+        loaded = backbone("bert")
+        screened, fresh = sieve_of(loaded, pooling="pairs"), sieve_of(loaded, pooling="pairs")
+        screened.screen(["w1 w2"], [FIVE])
+        fresh.screen(["w1"], [FIVE])  # another question's scores are not taken for this one's
+        with recorded(loaded.model) as calls:
+            removals = fresh.leave_one_out(["w1 w2"], [FIVE])
+        assert sum(call["input_ids"].shape[0] for call in calls) == 10
+        assert [r.score for r in removals[0]] == pytest.approx([r.score for r in screened.leave_one_out(["w1 w2"], [FIVE])[0]], abs=1e-6)
+
+    def test_another_temperature_is_not_served_from_memory(self, backbone: BackboneOf) -> None:
+        sieve = sieve_of(backbone("bert"), pooling="pairs")
+        sieve.screen(["w1 w2"], [FIVE])
+        (before,) = sieve.leave_one_out(["w1 w2"], [FIVE])
+        sieve.temperature = 50.0
+        (after,) = sieve.leave_one_out(["w1 w2"], [FIVE])
+        assert all(abs(r.score - 0.5) < 0.2 for r in after)
+        assert [r.score for r in before] != pytest.approx([r.score for r in after], abs=1e-3)
+
+    def test_the_order_of_documents_within_a_pair_is_the_ranking_s(self, backbone: BackboneOf) -> None:
+        sieve = sieve_of(backbone("bert"), pooling="pairs")
+        ordered = [document("a", words(5), rank=1), document("b", words(6, 9), rank=2), document("c", words(4, 33), rank=3)]
+        with recorded(sieve.model) as calls:
+            scores = [sieve.screen(["w1"], [list(order)])[0].score for order in itertools.permutations(ordered)]
+        assert scores == pytest.approx([scores[0]] * 6, abs=1e-6)
+        assert all(torch.equal(call["input_ids"], calls[0]["input_ids"]) for call in calls)
+
+    def test_near_identical_documents_are_one_document_of_a_pair(self, backbone: BackboneOf) -> None:
+        """Promise 3: the copies make no pair with each other, and leave together."""
+        loaded = backbone("bert")
+        a, copy, b = document("a", words(9)), document("copy", words(9).upper()), document("b", words(6, 50))
+        sieve = sieve_of(loaded, pooling="pairs")
+        assert [[d.id for d in part] for part in sieve.parts([a, copy, b])] == [["a", "b"]]
+        assert sieve.screen(["w1"], [[a, copy, b]])[0].score == pytest.approx(sieve_of(loaded).screen(["w1"], [[a, b]])[0].score, abs=1e-6)
+        (removals,) = sieve.leave_one_out(["w1"], [[a, copy, b]])
+        alone = [sieve_of(loaded).screen(["w1"], [[left]])[0].score for left in (b, a)]
+        assert [(r.ids, r.rank) for r in removals] == [(("a", "copy"), 1), (("b",), 3)]
+        assert [r.score for r in removals] == pytest.approx(alone, abs=1e-6)
+
+    @pytest.mark.parametrize("documents", [[], [document("a", words(5))], [document("a", words(9)), document("b", words(9).upper())]])
+    def test_a_set_without_a_pair_is_scored_as_it_is(self, backbone: BackboneOf, documents: list[Document]) -> None:
+        loaded = backbone("bert")
+        (screening,) = sieve_of(loaded, pooling="pairs").screen(["w1"], [documents])
+        assert screening == sieve_of(loaded).screen(["w1"], [documents[:1]])[0]
+
+    def test_of_two_documents_either_is_left_alone(self, backbone: BackboneOf) -> None:
+        loaded = backbone("bert")
+        sieve, two = sieve_of(loaded, pooling="pairs"), FIVE[:2]
+        with recorded(loaded.model) as calls:
+            sieve.screen(["w1"], [two])
+            (removals,) = sieve.leave_one_out(["w1"], [two])
+        assert [call["input_ids"].shape[0] for call in calls] == [1, 2]
+        alone = [sieve_of(loaded).screen(["w1"], [[left]])[0].score for left in (two[1], two[0])]
+        assert [r.score for r in removals] == pytest.approx(alone, abs=1e-6)
+
+    def test_the_pairs_of_many_documents_keep_to_the_budget(self, backbone: BackboneOf) -> None:
+        """Ten documents make 45 pairs of 45 tokens, four of which fit 200."""
+        loaded = backbone("bert")
+        ten = [document(f"d{i}", words(20, 13 * i)) for i in range(10)]
+        with recorded(loaded.model) as calls:
+            sieve_of(loaded, batch_tokens=200, pooling="pairs").screen(["w1"], [ten])
+        assert sum(call["input_ids"].shape[0] for call in calls) == 45
+        assert all(call["input_ids"].numel() <= 200 for call in calls)
+
+    def test_a_document_cut_in_any_pair_is_named_once(self, backbone: BackboneOf) -> None:
+        sieve = sieve_of(backbone("bert"), max_length=32, pooling="pairs")
+        documents = [document("a", words(50)), document("b", words(2)), document("c", words(3, 9))]
+        assert sieve.screen(["w1"], [documents])[0].truncated == ("a",)
+
+
+def named_pairs(documents: list[Document]) -> list[tuple[tuple[str, str], tuple[Document, Document]]]:
+    return [((a.id, b.id), (a, b)) for a, b in itertools.combinations(documents, 2)]

@@ -1,12 +1,15 @@
 """Rates by hand, and the threshold that validation data choose."""
 
+import math
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from sieve.threshold import Rates, choose, rates
+from sieve.threshold import Rates, ThresholdSettings, choose, rates
 
 
 @pytest.mark.parametrize(
@@ -78,3 +81,106 @@ def test_the_order_of_rows_does_not_matter(rows: list[tuple[float, bool]], rando
     shuffled = random.sample(rows, len(rows))
     expected = choose([score for score, _ in rows], [label for _, label in rows])
     assert choose([score for score, _ in shuffled], [label for _, label in shuffled]) == expected
+
+
+def slow_best(scores: list[float], labels: list[bool], value: Any) -> Any:
+    """The best value over every cut, by the definition."""
+    return max(value(rates(scores, labels, t)) for t in [0.0, 0.5, *sorted(set(scores)), min(1.0, max(scores) + 1e-9)])
+
+
+@given(scored, st.integers(0, 20).map(lambda n: n / 20))
+def test_a_target_for_false_positives_is_kept_to_with_the_largest_recall(rows: list[tuple[float, bool]], target: float) -> None:
+    scores, labels = [score for score, _ in rows], [label for _, label in rows]
+    at = rates(scores, labels, choose(scores, labels, ThresholdSettings(rule="target_fpr", target_fpr=target)))
+    reachable = [r for t in [0.0, *sorted(set(scores)), 1.0] if (r := rates(scores, labels, t)).fpr is not None and r.fpr <= target]
+    if reachable:
+        assert at.fpr is not None and at.fpr <= target
+        assert at.tpr == max(r.tpr or 0.0 for r in reachable)
+
+
+def test_a_target_for_false_positives_by_hand() -> None:
+    """At most a quarter of four clean sets: one may be flagged, and then two distracted sets are."""
+    scores = [0.9, 0.8, 0.7, 0.6, 0.5, 0.2]
+    labels = [True, False, True, False, False, False]
+    assert choose(scores, labels, ThresholdSettings(rule="target_fpr", target_fpr=0.25)) == pytest.approx(0.65)
+    assert choose(scores, labels, ThresholdSettings(rule="target_fpr", target_fpr=0.0)) == pytest.approx(0.85)
+
+
+@pytest.mark.parametrize(
+    ("highest", "threshold", "flags"),
+    [(0.9, 0.95, "flags 0 of them and 0 of the 2 clean ones"), (1.0, 0.5, "flags 1 of them and 1 of the 2 clean ones")],
+)
+def test_a_target_that_cannot_be_kept_to_gives_the_lowest_rate_there_is_and_says_so(
+    highest: float, threshold: float, flags: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The highest score is a clean set's: flagging any distracted set flags it too. A score of 1 is flagged at any threshold."""
+    labels = [False, True, False]
+    with caplog.at_level("WARNING"):
+        chosen = choose([highest, 0.8, 0.1], labels, ThresholdSettings(rule="target_fpr", target_fpr=0.1))
+    assert chosen == pytest.approx(threshold)
+    assert "sieve.threshold.target_fpr=0.1 cannot be kept to" in caplog.text
+    assert "any of the 1 distracted validation sets is flagged is 0.5" in caplog.text
+    assert flags in caplog.text
+
+
+def test_costs_by_hand() -> None:
+    """Of the clean sets 0, 1/2 or all are flagged with 1/2 or all of the distracted ones."""
+    scores, labels = [0.9, 0.7, 0.5, 0.2], [True, False, True, False]
+
+    def with_costs(wrong: float, abstain: float, prior: float | None = None) -> float:
+        return choose(scores, labels, ThresholdSettings(rule="costs", cost_wrong=wrong, cost_abstain=abstain, prior=prior))
+
+    assert with_costs(10, 1) == pytest.approx(0.5)  # misses nothing, and flags one clean set: 0.5 is as good as 0.35 and nearer
+    assert with_costs(1, 10) == pytest.approx(0.8)
+    assert with_costs(1, 1000, prior=0.001) == pytest.approx(0.8)
+    assert with_costs(1, 10, prior=0.999) == pytest.approx(0.5)
+
+
+def test_costs_may_flag_everything_or_nothing() -> None:
+    """Scores the wrong way round, and one of the errors dear."""
+    scores, labels = [0.8, 0.2], [False, True]
+    assert choose(scores, labels, ThresholdSettings(rule="costs", cost_wrong=9, cost_abstain=1)) == 0.0
+    assert choose(scores, labels, ThresholdSettings(rule="costs", cost_wrong=1, cost_abstain=9)) == pytest.approx(0.9)
+
+
+@given(scored, st.floats(0.1, 10), st.floats(0.1, 10), st.floats(0.05, 0.95))
+def test_no_other_threshold_costs_less(rows: list[tuple[float, bool]], wrong: float, abstain: float, prior: float) -> None:
+    scores, labels = [score for score, _ in rows], [label for _, label in rows]
+    settings = ThresholdSettings(rule="costs", cost_wrong=wrong, cost_abstain=abstain, prior=prior)
+
+    def saved(at: Rates) -> float:
+        return -(prior * wrong * (1 - (at.tpr or 0)) + (1 - prior) * abstain * (at.fpr or 0))
+
+    assert saved(rates(scores, labels, choose(scores, labels, settings))) == pytest.approx(slow_best(scores, labels, saved), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"rule": "target_fpr"}, "rule=target_fpr needs sieve.threshold.target_fpr"),
+        ({"rule": "costs", "cost_wrong": 1}, "rule=costs needs sieve.threshold.cost_abstain"),
+        ({"target_fpr": 0.1}, "rule=best_macro_f1 does not use sieve.threshold.target_fpr; set sieve.threshold.rule"),
+        ({"rule": "target_fpr", "target_fpr": 0.1, "prior": 0.5}, "does not use sieve.threshold.prior"),
+    ],
+)
+def test_a_rule_has_its_own_keys_and_no_others(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ThresholdSettings(**values)
+
+
+def test_ten_thousand_sets_take_no_time() -> None:
+    """One pass over sorted scores: with a pass for each candidate this would take minutes."""
+    random = Random(0)
+    scores = [random.random() for _ in range(20_000)]
+    labels = [random.random() < score for score in scores]
+    assert choose(scores, labels) == pytest.approx(0.5, abs=0.05)
+
+
+def test_neighbouring_floats_are_still_cut_between() -> None:
+    low, high = 0.7, math.nextafter(0.7, 1)
+    assert rates([low, high], [False, True], choose([low, high], [False, True])) == Rates(1.0, 0.0, 1.0)
+
+
+def test_what_is_no_probability_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected scores from 0 to 1, got 1.5"):
+        choose([0.5, 1.5], [True, False])

@@ -1,35 +1,40 @@
 """The training job in process, on tiny bases: what it changes, what it leaves, and how it goes on after a kill."""
 
 import json
+import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hydra import compose, initialize_config_module
 from omegaconf import OmegaConf
-from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import EvalPrediction, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from rag.checkpoint import MANIFEST, last_checkpoint, sha256
 from rag.errors import InputError
+from rag.jsonl import read_files
 from rag.models.base import pick_dtype
 from rag.models.lora import LoraSettings
-from rag.records import Condition, Example
-from sieve.data import paths, read, rows
+from rag.records import Condition, Document, Example, RetrievalState
+from sieve.data import classes, outputs, rows
 from sieve.inputs import encode
 from sieve.model import load_backbone, trainable
 from sieve.predict import Sieve, load
 from sieve.settings import SieveSettings, TrainJob
 from sieve.threshold import choose, rates
 from sieve.train import TrainingResult, train
-from sieve.trainer import bce, build_trainer
+from sieve.trainer import accuracy, build_trainer, cross_entropy
 
 BaseOf = Callable[[str], Path]
 JobIn = Callable[..., TrainJob]
+MakeExample = Callable[..., Example]
 Examples = Callable[..., list[Example]]
 LORA = LoraSettings(r=4, alpha=8)
+CLASSES = (Condition.ANSWERABLE, Condition.CONFLICT)
 
 
 class Run:
@@ -116,7 +121,12 @@ def test_the_threshold_is_chosen_on_validation_and_stored(base: BaseOf, job_in: 
     assert result.sieve.threshold == result.manifest.threshold == pytest.approx(choose(expected, labels))
     assert result.sieve.threshold != 0.5
     at = rates(expected, labels, result.sieve.threshold)
-    assert result.manifest.validation == {"sets": 16, "macro_f1": at.macro_f1, "tpr": at.tpr, "fpr": at.fpr}
+    stored = result.manifest.validation
+    assert {name: stored[name] for name in ("sets", "questions", "macro_f1", "tpr", "fpr")} == {
+        "sets": 16, "questions": 8, "macro_f1": at.macro_f1, "tpr": at.tpr, "fpr": at.fpr
+    }  # fmt: skip
+    low, high = result.manifest.intervals["macro_f1"]
+    assert low <= at.macro_f1 <= high
 
 
 def test_the_folder_holds_what_serving_needs_and_nothing_of_the_way_there(run: Run) -> None:
@@ -124,7 +134,7 @@ def test_the_folder_holds_what_serving_needs_and_nothing_of_the_way_there(run: R
     weights = (
         {"adapter_config.json", "adapter_model.safetensors"} if run.settings.sieve.model.lora else {"config.json", "model.safetensors"}
     )
-    assert {path.name for path in run.out.iterdir()} == weights | {"tokenizer.json", "tokenizer_config.json", MANIFEST}
+    assert {path.name for path in run.out.iterdir()} == weights | {"README.md", "tokenizer.json", "tokenizer_config.json", MANIFEST}
 
 
 def test_the_manifest_says_what_was_trained_on_what(run: Run) -> None:
@@ -218,6 +228,16 @@ def test_init_of_another_base_or_another_adapter_is_refused(with_adapter: Run, b
             train(job_in(tmp_path, same, lora=lora, init=with_adapter.out), tmp_path / "out")
 
 
+def test_init_of_another_objective_is_refused(with_adapter: Run, job_in: JobIn, make_example: MakeExample, tmp_path: Path) -> None:
+    """Its head has another number of classes, or its score another meaning."""
+    base = Path(with_adapter.settings.sieve.model.base)
+    data = {"train": three_ways(make_example, 4), "validation": three_ways(make_example, 2, start=50)}
+    job = job_in(tmp_path, base, lora=LORA, init=with_adapter.out, **data)
+    for objective in ("threeway", "unanswerable"):
+        with pytest.raises(InputError, match=f"trained with objective=conflict, but this run has {objective}; set them alike"):
+            train(job.model_copy(update={"objective": objective}), tmp_path / "out")
+
+
 class At(TrainerCallback):
     """Notes the step that a run begins from, and is killed when the checkpoint of a step is on disk."""
 
@@ -249,7 +269,7 @@ def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(
             trainer.add_callback(seen)
             return trainer
 
-        monkeypatch.setattr("sieve.train.build_trainer", build)
+        monkeypatch.setattr("sieve.joint.build_trainer", build)
         return seen, train(job, tmp_path / "out")
 
     with pytest.raises(KeyboardInterrupt):
@@ -276,11 +296,12 @@ def test_the_last_checkpoint_is_the_newest_complete_one(tmp_path: Path) -> None:
 def new_trainer(job: TrainJob, folder: Path) -> Any:
     """The trainer of a job, with the job's own files."""
     torch.manual_seed(0)
-    loaded = load_backbone(job.sieve.model)
-    model = trainable(loaded, job.sieve.model, None)
-    train_rows = rows(read(paths(job.data.train)), loaded.tokenizer, job.sieve.inputs, "training")
-    validation_rows = rows(read(paths(job.data.validation)), loaded.tokenizer, job.sieve.inputs, "validation")
-    return build_trainer(model, loaded, job, train_rows, validation_rows, folder)
+    loaded = load_backbone(job.sieve.model, outputs(job.objective))
+    model = trainable(loaded, job.sieve.model, None, job.objective)
+    learnt = classes(job.objective, job.data.clean)
+    train_rows = rows(read_files(job.data.train), loaded.tokenizer, job.sieve.inputs, learnt, "training")
+    validation_rows = rows(read_files(job.data.validation), loaded.tokenizer, job.sieve.inputs, learnt, "validation")
+    return build_trainer(model, loaded, job.sieve, job.seed, train_rows, validation_rows, folder)
 
 
 class Gradients(TrainerCallback):
@@ -317,17 +338,28 @@ def test_validation_loss_is_a_mean_over_rows(base: BaseOf, job_in: JobIn, make_e
     batch = trainer.data_collator(trainer.eval_dataset)
     with torch.inference_mode():
         logits = trainer.model.eval()(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits[:, 0]
-    loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, batch["labels"])
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, batch["labels"].float())
     assert metrics["eval_loss"] == pytest.approx(float(loss), abs=1e-6)
     assert metrics["eval_accuracy"] == pytest.approx(float(((logits >= 0) == (batch["labels"] == 1)).float().mean()))
 
 
 def test_the_loss_by_hand() -> None:
-    """-log(sigmoid(0)) is log 2, -log(1 - sigmoid(2)) is 2.1269."""
-    outputs = type("Outputs", (), {"logits": torch.tensor([[0.0], [2.0]])})
-    labels = torch.tensor([1.0, 0.0])
-    assert float(bce(outputs, labels)) == pytest.approx((0.6931 + 2.1269) / 2, abs=1e-4)
-    assert float(bce(outputs, labels, num_items_in_batch=8)) == pytest.approx((0.6931 + 2.1269) / 8, abs=1e-4)
+    """-log(sigmoid(0)) is log 2, -log(1 - sigmoid(2)) is 2.1269; of three equal classes, -log(1/3) is 1.0986."""
+    one = type("Outputs", (), {"logits": torch.tensor([[0.0], [2.0]])})
+    labels = torch.tensor([1, 0])
+    assert float(cross_entropy(one, labels)) == pytest.approx((0.6931 + 2.1269) / 2, abs=1e-4)
+    assert float(cross_entropy(one, labels, num_items_in_batch=8)) == pytest.approx((0.6931 + 2.1269) / 8, abs=1e-4)
+    three = type("Outputs", (), {"logits": torch.tensor([[5.0, 5.0, 5.0], [0.0, 0.0, 40.0]])})
+    labels = torch.tensor([0, 2])
+    assert float(cross_entropy(three, labels)) == pytest.approx(1.0986 / 2, abs=1e-4)
+    assert float(cross_entropy(three, labels, num_items_in_batch=4)) == pytest.approx(1.0986 / 4, abs=1e-4)
+
+
+def test_accuracy_by_hand() -> None:
+    """A single logit is right on its side of zero, zero being positive; of three the largest counts."""
+    assert accuracy(EvalPrediction(np.array([[0.0], [-1.0], [2.0], [-3.0]]), np.array([1, 0, 0, 1]))) == {"accuracy": 0.5}
+    three = np.array([[3.0, 1.0, 0.0], [0.0, 1.0, 2.0], [0.0, 1.0, 0.5], [2.0, 1.0, 0.0]])
+    assert accuracy(EvalPrediction(three, np.array([0, 2, 1, 1]))) == {"accuracy": 0.75}
 
 
 def losses_of(trainer: Any) -> list[float]:
@@ -433,7 +465,8 @@ def test_data_of_one_class_stop_the_job_before_it_trains(
     base: BaseOf, job_in: JobIn, make_examples: Examples, tmp_path: Path, split: str
 ) -> None:
     clean = [example for example in make_examples(4) if example.condition is Condition.ANSWERABLE]
-    with pytest.raises(InputError, match=rf"expected both `answerable` and `conflict` examples, found 4 and 0; check data\.{split}"):
+    said = rf"expected examples of each class, found 4 answerable, 0 conflict \(not used: none\); check data\.{split} and objective"
+    with pytest.raises(InputError, match=said):
         train(job_in(tmp_path, base("llama"), **{"train": make_examples(8, 90), split: clean}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -450,11 +483,130 @@ def test_training_that_diverged_is_an_error_and_no_checkpoint(base: BaseOf, job_
     assert not (tmp_path / "out" / MANIFEST).exists()
 
 
-def test_the_limit_takes_the_first_training_examples(base: BaseOf, job_in: JobIn, tmp_path: Path) -> None:
-    job = job_in(tmp_path, base("llama"), epochs=0.1)
-    job = job.model_copy(update={"data": job.data.model_copy(update={"limit": 1})})
-    with pytest.raises(InputError, match="training data: .* found 1 and 0"):
-        train(job, tmp_path / "out")
+def with_data(job: TrainJob, **changes: object) -> TrainJob:
+    return job.model_copy(update={"data": job.data.model_copy(update=changes)})
+
+
+def test_adapting_to_a_few_examples_is_recorded(with_adapter: Run, job_in: JobIn, tmp_path: Path) -> None:
+    """Appendix B: which checkpoint it went on from, and on how many examples, so that a learning curve can be drawn."""
+    base = Path(with_adapter.settings.sieve.model.base)
+    job = with_data(job_in(tmp_path, base, lora=LORA, init=with_adapter.out, **STILL), limit=6)
+    adapted = train(job, tmp_path / "out").manifest
+    assert adapted.settings["data"] == {"clean": ["answerable"], "limit": 6, "examples": 6}
+    assert adapted.settings["init"] == sha256(with_adapter.out / MANIFEST)
+    assert adapted.counts["train"] == {"answerable": 3, "conflict": 3}
+    whole = with_adapter.result.manifest
+    assert whole.settings["data"] == {"clean": ["answerable"], "limit": None, "examples": 32}
+    assert whole.settings["init"] is None
+
+
+def test_a_limit_that_leaves_a_class_empty_stops_the_job(base: BaseOf, job_in: JobIn, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"training data: .* found 1 answerable, 0 conflict \(not used: {'over data.limit': 31}\)"):
+        train(with_data(job_in(tmp_path, base("llama")), limit=1), tmp_path / "out")
+
+
+def three_ways(make_example: MakeExample, count: int, start: int = 0) -> list[Example]:
+    """As many answerable, conflict and unanswerable sets; the unanswerable ones have no word `answer` in them."""
+    found = []
+    for i in range(start, start + count):
+        missing = make_example(i, Condition.UNANSWERABLE, state=RetrievalState.UNANSWERABLE, answers=())
+        blank = [document.model_copy(update={"text": document.text.replace("answer", "w99")}) for document in missing.documents]
+        found += [make_example(i, Condition.ANSWERABLE), make_example(i, Condition.CONFLICT)]
+        found.append(missing.model_copy(update={"documents": tuple(blank)}))
+    return found
+
+
+@pytest.fixture(scope="module", params=["adapter", "all weights"])
+def three_classes(request: Any, base: BaseOf, job_in: JobIn, make_example: MakeExample, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("threeway")
+    data = {"train": three_ways(make_example, 12), "validation": three_ways(make_example, 6, start=50)}
+    lora = LORA if request.param == "adapter" else None
+    job = job_in(folder, base("llama"), lora=lora, epochs=8, **data)
+    return Run(job.model_copy(update={"objective": "threeway"}), folder / "out")
+
+
+def test_three_classes_are_learnt_and_conflict_is_the_score(three_classes: Run, make_example: MakeExample) -> None:
+    """Figure 5 (d): P(distracted) is the softmax of the class `conflict`, the same from training and from a loaded folder."""
+    served = load(three_classes.out)
+    unseen = three_ways(make_example, 6, start=70)
+    distracted = [example.condition is Condition.CONFLICT for example in unseen]
+    assert rates(scores(served, unseen), distracted, served.threshold).macro_f1 > 0.9
+    assert scores(served, unseen) == pytest.approx(scores(three_classes.result.sieve, unseen), abs=1e-6)
+    assert served.threshold == three_classes.result.manifest.threshold
+    assert three_classes.result.manifest.settings["objective"] == "threeway"
+    encodings = [encode(e.question, e.documents, served.tokenizer, served.inputs) for e in unseen]
+    hits = 0
+    for example, encoding, score in zip(unseen, encodings, scores(served, unseen), strict=True):
+        with torch.inference_mode():
+            logits = served.model(input_ids=torch.tensor([encoding.ids])).logits
+        assert logits.shape == (1, 3)
+        hits += int(logits.argmax()) == classes("threeway")[example.condition]
+        # The temperature, which one number cannot take out of three classes, acts on the log-odds of the conflict.
+        assert (score >= 0.5) == (float(torch.softmax(logits, -1)[0, 1]) >= 0.5)
+    assert hits >= 15
+
+
+def test_an_unanswerable_objective_is_learnt_and_is_no_gate(base: BaseOf, job_in: JobIn, make_example: MakeExample, tmp_path: Path) -> None:
+    """Figure 5 (b): it scores P(unanswerable), which must not stand in front of anything as P(distracted)."""
+    data = {"train": three_ways(make_example, 12), "validation": three_ways(make_example, 6, start=50)}
+    job = job_in(tmp_path, base("llama"), lora=LORA, epochs=6, **data).model_copy(update={"objective": "unanswerable"})
+    result = train(job, tmp_path / "out")
+    unseen = [example for example in three_ways(make_example, 6, start=70) if example.condition is not Condition.CONFLICT]
+    labels = [example.condition is Condition.UNANSWERABLE for example in unseen]
+    loaded = load(tmp_path / "out", gate=False)
+    assert rates(scores(loaded, unseen), labels, loaded.threshold).macro_f1 > 0.9
+    assert train(job, tmp_path / "out").manifest == result.manifest  # a complete folder, read again
+    with pytest.raises(
+        InputError, match=r"objective=unanswerable, so its scores are P\(unanswerable\) and it cannot screen .*use a checkpoint"
+    ):
+        load(tmp_path / "out")
+
+
+def test_unanswerable_sets_can_be_clean(base: BaseOf, job_in: JobIn, make_example: MakeExample, tmp_path: Path) -> None:
+    """`data.clean`: a gate that lets them pass on to the Sage is trained to."""
+    data = {"train": three_ways(make_example, 12), "validation": three_ways(make_example, 6, start=50)}
+    job = job_in(tmp_path, base("llama"), lora=LORA, epochs=6, **data)
+    result = train(with_data(job, clean=("answerable", "unanswerable")), tmp_path / "out")
+    assert result.manifest.settings["data"]["examples"] == 36
+    assert result.manifest.validation["sets"] == 18
+    unseen = three_ways(make_example, 6, start=70)
+    distracted = [example.condition is Condition.CONFLICT for example in unseen]
+    assert rates(scores(result.sieve, unseen), distracted, result.sieve.threshold).macro_f1 > 0.9
+
+
+def test_a_sieve_of_pairs_is_trained_on_pairs_and_its_threshold_on_sets(
+    base: BaseOf, job_in: JobIn, make_example: MakeExample, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Larger sets are no training rows, since nothing says which of their pairs disagree; the threshold is for what is served, sets."""
+    larger = [
+        e.model_copy(update={"id": f"x{e.id}", "documents": (*e.documents, Document(id="d3", text="w5 w6"))})
+        for e in (make_example(i, c) for i in range(60, 66) for c in (Condition.ANSWERABLE, Condition.CONFLICT))
+    ]
+    pairs = [make_example(i, c) for i in range(50, 54) for c in (Condition.ANSWERABLE, Condition.CONFLICT)]
+    job = job_in(tmp_path, base("llama"), lora=LORA, validation=[*pairs, *larger], epochs=6)
+    inputs = job.sieve.inputs.model_copy(update={"pooling": "pairs"})
+    job = job.model_copy(update={"sieve": job.sieve.model_copy(update={"inputs": inputs})})
+    with caplog.at_level(logging.INFO, logger="sieve.data"):
+        result = train(job, tmp_path / "out")
+    assert "not used: {'more than two documents': 12}" in caplog.text
+    assert result.manifest.validation["sets"] == 20
+    served = load(tmp_path / "out", expected=job.sieve)
+    assert served.inputs.pooling == "pairs"
+    distracted = [example.condition is Condition.CONFLICT for example in larger]
+    assert rates(scores(served, larger), distracted, served.threshold).macro_f1 > 0.9
+    set_wise = job.sieve.model_copy(update={"inputs": inputs.model_copy(update={"pooling": "set"})})
+    with pytest.raises(InputError, match=r"sieve\.inputs\.pooling: trained with pairs, config has set"):
+        load(tmp_path / "out", expected=set_wise)
+
+
+def test_a_checkpoint_from_before_a_setting_was_there_has_its_default(with_adapter: Run, make_examples: Examples, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(with_adapter.out, copy)
+    manifest = json.loads((copy / MANIFEST).read_text())
+    del manifest["settings"]["inputs"]["pooling"], manifest["settings"]["objective"], manifest["settings"]["data"]
+    (copy / MANIFEST).write_text(json.dumps(manifest))
+    served = load(copy, expected=with_adapter.settings.sieve)
+    assert scores(served, make_examples(2)) == scores(with_adapter.result.sieve, make_examples(2))
 
 
 def composed(*overrides: str) -> TrainJob:
@@ -471,10 +623,20 @@ def test_the_paper_profile_is_appendix_c() -> None:
     assert job.data.train == (Path("a.jsonl"), Path("b.jsonl"))
 
 
+def test_the_objective_is_a_key_of_the_command() -> None:
+    job = composed("objective=threeway", "data.clean=[answerable,unanswerable]", "sieve.inputs.pooling=pairs")
+    assert (job.objective, job.data.clean, job.sieve.inputs.pooling) == ("threeway", ("answerable", "unanswerable"), "pairs")
+    assert (composed().objective, composed().data.clean, composed().sieve.inputs.pooling) == ("conflict", ("answerable",), "set")
+    with pytest.raises(ValueError, match="'conflict', 'unanswerable' or 'threeway'"):
+        composed("objective=conflicts")
+    with pytest.raises(ValueError, match="at least 1 item"):
+        composed("data.clean=[]")
+
+
 def test_the_local_profile_is_the_same_job_on_another_base() -> None:
     job = composed("profile=local", "data.train=a.jsonl")
     assert job.sieve.model.base.startswith("package:")
-    assert job.data.train == Path("a.jsonl")
+    assert job.data.train == (Path("a.jsonl"),)
 
 
 def test_a_checkpoint_is_refused_under_another_pattern_of_global_attention(with_adapter: Run) -> None:
@@ -490,3 +652,45 @@ def test_a_question_in_both_files_stops_the_job(base: BaseOf, job_in: JobIn, mak
     """Pitfall G5."""
     with pytest.raises(InputError, match=r"expected each question in one split, found question_id 'q0' in data\.train"):
         train(job_in(tmp_path, base("llama"), train=make_examples(2), validation=make_examples(2)), tmp_path / "out")
+
+
+def test_sets_of_two_thousand_tokens_train_and_score_on_a_converted_encoder(
+    base: BaseOf, job_in: JobIn, make_example: MakeExample, tmp_path: Path
+) -> None:
+    """Five documents of 400 tokens, of which the last one tells: read whole, learnt from, and scored alike in any batch."""
+
+    def long(number: int, condition: Condition) -> Example:
+        short = make_example(number, condition)
+        texts = [" ".join(f"w{(7 * number + 11 * i + j) % 100}" for j in range(395)) for i in range(4)]
+        documents = [Document(id=f"n{i}", text=text) for i, text in enumerate(texts)]
+        documents.append(Document(id="last", text=f"{' '.join(['w1'] * 385)} {short.documents[0].text}"))
+        return short.model_copy(update={"documents": tuple(documents)})
+
+    data = {name: [long(i, c) for i in range(start, start + 2) for c in CLASSES] for name, start in (("train", 0), ("validation", 50))}
+    long_context = {"max_positions": 2048, "attention_window": 64}
+    job = job_in(
+        tmp_path,
+        base("bert"),
+        model={"long_context": long_context},
+        max_length=2048,
+        epochs=1,
+        batch_size=4,
+        **data,
+    )
+    before = dict(load_backbone(job.sieve.model).model.longformer.named_parameters())
+    result = train(job, tmp_path / "out")
+    after = dict(result.sieve.model.longformer.named_parameters())
+    # One step changes every weight that the first token depends on; in the last layer it attends by global projections alone.
+    local = {f"encoder.layer.1.attention.self.{part}.{kind}" for part in ("query", "key", "value") for kind in ("weight", "bias")}
+    assert {name for name in before if torch.equal(before[name], after[name])} == local
+
+    served = load(tmp_path / "out")
+    examples = [*data["validation"], make_example(3, Condition.ANSWERABLE)]
+    screenings = served.screen([e.question for e in examples], [e.documents for e in examples])
+    assert [s.truncated for s in screenings] == [()] * 5
+    assert all(1950 < s.tokens <= 2048 for s in screenings[:4])
+    assert screenings[4].tokens < 20
+    served.batch_tokens = 1  # one set a batch, so none is padded
+    alone = served.screen([e.question for e in examples], [e.documents for e in examples])
+    assert [s.score for s in screenings] == pytest.approx([s.score for s in alone], abs=1e-5)
+    assert len({round(s.score, 6) for s in screenings}) == 5

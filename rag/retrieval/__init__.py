@@ -1,0 +1,1 @@
+"""Retrievers: from a question to ranked documents."""

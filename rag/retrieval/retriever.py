@@ -1,0 +1,13 @@
+"""What every retriever offers."""
+
+from typing import Protocol
+
+from rag.records import Document
+
+
+class Retriever(Protocol):
+    """Finds documents for a question."""
+
+    def search(self, question: str, k: int) -> list[Document]:
+        """At most `k` documents, best first, with `rank` from 1 and the retriever's own `score`; equal scores go by document id."""
+        ...

@@ -1,0 +1,24 @@
+"""What training leaves, whatever the form of Sieve: something that screens, and what its manifest says of it."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from transformers import Trainer
+
+from rag.settings import Settings
+from sieve.predict import AnySieve
+
+
+class Fitted(NamedTuple):
+    """A trained Sieve, its weights and tokenizer on disk, without a threshold yet."""
+
+    sieve: AnySieve
+    """What serving would load, with the default threshold and temperature."""
+    trainer: Trainer
+    """Which processes took part, and which of them writes."""
+    fingerprint: str
+    """Of the base."""
+    examples: Mapping[str, int]
+    """Training rows by group: how a set was put together, or what a document that is read alone is to its question."""
+    settings: Settings
+    """The settings of conf/sieve, with what was fitted beside the weights."""

@@ -1,0 +1,249 @@
+"""Serve a trained reader: what each document says, how far any two of them disagree, and which one to leave out."""
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from rag.checkpoint import Manifest, require_same_base
+from rag.models.base import Precision, pick_device, pick_dtype
+from rag.records import Document
+from rag.render import ranked
+from sieve.calibration import logit, probability
+from sieve.reader.agreement import AgreementSettings, Contest, Reading, compatible, disagreement
+from sieve.reader.inputs import Encoding, InputSettings, answer_ids, encode, left_pad
+from sieve.reader.model import ModelSettings, load_adapter, load_backbone
+from sieve.screening import Removal, Screening, batches, groups
+from sieve.threshold import DEFAULT
+
+BOTH_ANSWER = 0.01
+"""Documents that both answer with a lower probability than this are not compared: they could not disagree with a higher one."""
+
+
+class Passage(NamedTuple):
+    """All that the reading of a document depends on."""
+
+    question: str
+    title: str
+    text: str
+
+
+class _Set(NamedTuple):
+    """One question's documents, near-identical ones together, best first, and the passage that stands for each group."""
+
+    groups: list[list[Document]]
+    passages: list[Passage]
+
+
+class ReaderSieve:
+    """A trained reader in memory, with the interface of `sieve.predict.Sieve`; `sieve.predict.load` makes either.
+
+    Each document is read alone, so a score depends neither on the order of the documents nor on those that say nothing, and leaving
+    one out costs no further reading. The score of a set is the highest disagreement of any two of its documents, at the temperature;
+    near-identical documents are read once. A single document scores 0: it has nothing to disagree with.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        inputs: InputSettings,
+        agreement: AgreementSettings,
+        *,
+        threshold: float,
+        temperature: float = 1.0,
+        batch_tokens: int = 16_384,
+        remembered: int = 4_096,
+    ) -> None:
+        """Serve `model` on the device it is on.
+
+        A forward pass holds at most `batch_tokens` tokens, padding included. When more than `remembered` readings have been kept, the next
+        call begins with none.
+        """
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.inputs = inputs
+        self.agreement = agreement
+        self.threshold = threshold
+        self.temperature = temperature
+        self.batch_tokens = batch_tokens
+        self.remembered = remembered
+        self._readings: dict[Passage, Reading] = {}
+        self._log_likelihoods: dict[tuple[Passage, str], float] = {}
+        self._greedy = GenerationConfig(
+            do_sample=False,
+            max_new_tokens=inputs.max_answer_tokens,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+            bos_token_id=tokenizer.bos_token_id,
+            # Every document is made to answer; how likely it is to say nothing is a figure of its own.
+            begin_suppress_tokens=[tokenizer.eos_token_id],
+        )
+
+    def screen(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[Screening]:
+        """Score each question with its own set of documents. Raises InputError for a question that leaves no room for documents."""
+        sets = _sets(questions, documents)
+        encodings = self._encode(sets)
+        contests = self._contests(sets, encodings)
+        return [
+            Screening(
+                score=self._score(list(of_set.values())),
+                truncated=tuple(
+                    document.id
+                    for group, passage in zip(item.groups, item.passages, strict=True)
+                    for document in group
+                    if encodings[passage].truncated
+                ),
+                tokens=sum(len(encodings[passage].ids) for passage in item.passages),
+                readings={
+                    document.id: self._said(passage)
+                    for group, passage in zip(item.groups, item.passages, strict=True)
+                    for document in group
+                },
+            )
+            for item, of_set in zip(sets, contests, strict=True)
+        ]
+
+    def leave_one_out(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[list[Removal]]:
+        """For each set, score it without each of its groups of near-identical documents (paper 002, section 6).
+
+        A group that is the whole set is not tried. What was read for `screen` is remembered, so this costs nothing after it.
+        """
+        sets = _sets(questions, documents)
+        removals: list[list[Removal]] = []
+        for item, of_set in zip(sets, self._contests(sets, self._encode(sets)), strict=True):
+            place = {document.id: n for n, document in enumerate(ranked([d for group in item.groups for d in group]), start=1)}
+            removals.append(
+                [
+                    Removal(
+                        ids=tuple(document.id for document in group),
+                        rank=place[group[0].id],
+                        score=self._score([contest for pair, contest in of_set.items() if left_out not in pair]),
+                    )
+                    for left_out, group in enumerate(item.groups)
+                    if len(item.groups) > 1
+                ]
+            )
+        return removals
+
+    def contests(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[list[Contest]]:
+        """For each set, its pairs of documents whose answers cannot both be right: what `agreement.fit` is fitted on."""
+        sets = _sets(questions, documents)
+        return [list(of_set.values()) for of_set in self._contests(sets, self._encode(sets))]
+
+    def _score(self, contests: Sequence[Contest]) -> float:
+        highest = max((disagreement(contest, self.agreement) for contest in contests), default=0.0)
+        return probability(logit(highest), self.temperature)
+
+    def _said(self, passage: Passage) -> str:
+        reading = self._readings[passage]
+        return reading.answer if reading.silent < 0.5 else ""
+
+    def _encode(self, sets: Sequence[_Set]) -> dict[Passage, Encoding]:
+        first = {passage: group[0] for item in sets for group, passage in zip(item.groups, item.passages, strict=True)}
+        return {passage: encode(passage.question, document, self.tokenizer, self.inputs) for passage, document in first.items()}
+
+    def _contests(self, sets: Sequence[_Set], encodings: dict[Passage, Encoding]) -> list[dict[tuple[int, int], Contest]]:
+        """Of each set, the contests by the places of the two groups. Reads what is not remembered."""
+        if len(self._readings) > self.remembered:
+            self._readings, self._log_likelihoods = {}, {}
+        unread = [passage for passage in encodings if passage not in self._readings]
+        self._readings |= zip(unread, self._read([encodings[passage].ids for passage in unread]), strict=True)
+        rivals = [[pair for pair in combinations(range(len(item.passages)), 2) if self._may_disagree(item, pair)] for item in sets]
+        unknown = dict.fromkeys(
+            key for item, pairs in zip(sets, rivals, strict=True) for pair in pairs for key in self._crossed(item, pair)
+            if key not in self._log_likelihoods
+        )  # fmt: skip
+        rows = [(encodings[passage].ids, answer_ids(answer, self.tokenizer)) for passage, answer in unknown]
+        self._log_likelihoods |= zip(unknown, self._likelihoods_of(rows), strict=True)
+        return [{pair: self._contest(item, pair) for pair in pairs} for item, pairs in zip(sets, rivals, strict=True)]
+
+    def _may_disagree(self, item: _Set, pair: tuple[int, int]) -> bool:
+        first, second = (self._readings[item.passages[i]] for i in pair)
+        return (1 - first.silent) * (1 - second.silent) >= BOTH_ANSWER and not compatible(first.answer, second.answer)
+
+    def _crossed(self, item: _Set, pair: tuple[int, int]) -> tuple[tuple[Passage, str], tuple[Passage, str]]:
+        """Each of two passages with the answer of the other."""
+        first, second = (item.passages[i] for i in pair)
+        return (first, self._readings[second].answer), (second, self._readings[first].answer)
+
+    def _contest(self, item: _Set, pair: tuple[int, int]) -> Contest:
+        crossed = self._crossed(item, pair)
+        readings = [self._readings[passage] for passage, _ in crossed]
+        return Contest(
+            both_answer=math.prod(1 - reading.silent for reading in readings),
+            preference=min(reading.log_probability - self._log_likelihoods[key] for reading, key in zip(readings, crossed, strict=True)),
+        )
+
+    @torch.inference_mode()
+    def _read(self, prompts: Sequence[list[int]]) -> list[Reading]:
+        readings: dict[int, Reading] = {}
+        for batch in batches([len(prompt) + self.inputs.max_answer_tokens for prompt in prompts], self.batch_tokens):
+            padded = left_pad([prompts[i] for i in batch], int(self.tokenizer.pad_token_id))
+            del padded["position_ids"]  # `generate` makes its own from the mask
+            inputs = {name: tensor.to(self.model.device) for name, tensor in padded.items()}
+            generated = self.model.generate(**inputs, generation_config=self._greedy, output_logits=True, return_dict_in_generate=True)
+            new = generated.sequences[:, padded["input_ids"].shape[1] :]
+            steps = [step.float().log_softmax(-1) for step in generated.logits]
+            silent = steps[0][:, self.tokenizer.eos_token_id].exp().tolist()
+            chosen = torch.cat([step.gather(1, new[:, i : i + 1]) for i, step in enumerate(steps)], dim=1).tolist()
+            if not all(map(math.isfinite, silent)):
+                raise RuntimeError("the reader's logits are not numbers")
+            for i, quiet, ids, log_probabilities in zip(batch, silent, new.tolist(), chosen, strict=True):
+                readings[i] = self._reading(quiet, ids, log_probabilities)
+        return [readings[i] for i in range(len(prompts))]
+
+    def _reading(self, silent: float, ids: list[int], log_probabilities: list[float]) -> Reading:
+        end = ids.index(self.tokenizer.eos_token_id) if self.tokenizer.eos_token_id in ids else len(ids)
+        answer = " ".join(str(self.tokenizer.decode(ids[:end], skip_special_tokens=True)).split())
+        return Reading(answer, silent, math.fsum(log_probabilities[: end + 1]))
+
+    @torch.inference_mode()
+    def _likelihoods_of(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:
+        """Log probability, in nats, of each answer after its prompt."""
+        found: dict[int, float] = {}
+        for batch in batches([len(prompt) + len(answer) for prompt, answer in rows], self.batch_tokens):
+            longest = max(len(rows[i][1]) for i in batch)
+            padded = left_pad([rows[i][0] + rows[i][1] for i in batch], int(self.tokenizer.pad_token_id))
+            inputs = {name: tensor.to(self.model.device) for name, tensor in padded.items()}
+            logits = self.model(**inputs, logits_to_keep=longest + 1, use_cache=False).logits[:, :-1].float().log_softmax(-1)
+            for row, i in enumerate(batch):
+                answer = torch.tensor(rows[i][1], device=logits.device)
+                found[i] = float(logits[row, -len(answer) :].gather(1, answer[:, None]).sum())
+        return [found[i] for i in range(len(rows))]
+
+
+def _sets(questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[_Set]:
+    sets = []
+    for question, docs in zip(questions, documents, strict=True):
+        together = groups(ranked(docs))
+        sets.append(_Set(together, [Passage(question, group[0].title, group[0].text) for group in together]))
+    return sets
+
+
+def load(
+    folder: Path, manifest: Manifest, *, base: tuple[str, str | None] | None, device: str, precision: Precision | None, batch_tokens: int
+) -> ReaderSieve:
+    """Load a reader's checkpoint; `base` is where to find its base, id and revision, instead of where it was in training.
+
+    Raises InputError when the base is missing or another one than the adapter was trained on.
+    """
+    settings = ModelSettings.model_validate(manifest.settings["model"])
+    if base is not None:
+        settings = settings.model_copy(update={"base": base[0], "revision": base[1]})
+    place = pick_device(device)
+    backbone = load_backbone(settings, pick_dtype(precision or settings.precision, place))
+    require_same_base(folder, manifest, backbone.fingerprint)
+    return ReaderSieve(
+        load_adapter(backbone, folder, place),
+        backbone.tokenizer,
+        InputSettings.model_validate(manifest.settings["inputs"]),
+        AgreementSettings.model_validate(manifest.settings["agreement"]),
+        threshold=DEFAULT if manifest.threshold is None else manifest.threshold,
+        temperature=manifest.temperature,
+        batch_tokens=batch_tokens,
+    )

@@ -1,0 +1,135 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from rag.checkpoint import read_manifest
+from rag.errors import InputError
+from rag.jsonl import write_records
+from rag.models.lora import LoraSettings
+from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
+from sieve.data import DataSettings
+from sieve.predict import load
+from sieve.reader.agreement import AgreementSettings
+from sieve.reader.inputs import InputSettings
+from sieve.reader.model import ModelSettings
+from sieve.reader.predict import ReaderSieve
+from sieve.reader.settings import ReaderSettings, TrainSettings
+from sieve.reader.trainer import answer_loss
+from sieve.settings import TrainJob
+from sieve.train import train
+
+COLOURS = ("red", "blue")
+
+
+def example(number: int, condition: Condition) -> Example:
+    """Two documents that name a colour, the same one or not, and one that names none."""
+    true = COLOURS[number % 2]
+    stated = (true, COLOURS[1 - number % 2] if condition is Condition.CONFLICT else true)
+    labels = (DocumentLabel.ANSWERABLE, DocumentLabel.CONFLICT if condition is Condition.CONFLICT else DocumentLabel.ANSWERABLE)
+    documents = [
+        Document(id=f"d{i}", text=f"the answer is {colour} w{number} w{10 * i}", label=label, answer=colour)
+        for i, (colour, label) in enumerate(zip(stated, labels, strict=True))
+    ]
+    return Example(
+        id=f"e{number}-{condition}",
+        question_id=f"q{number}",
+        question=f"the answer w{number}",
+        documents=(*documents, Document(id="none", text=f"w{number} w50 w51 w52", label=DocumentLabel.UNANSWERABLE)),
+        answers=(true,),
+        state=RetrievalState.DISTRACTED if condition is Condition.CONFLICT else RetrievalState.ANSWERABLE,
+        condition=condition,
+    )
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
+    folder = tmp_path_factory.mktemp("data")
+    for name, numbers in (("train", range(40)), ("validation", range(40, 50))):
+        write_records(folder / f"{name}.jsonl", [example(n, c) for n in numbers for c in (Condition.ANSWERABLE, Condition.CONFLICT)])
+    return DataSettings(train=(folder / "train.jsonl",), validation=(folder / "validation.jsonl",))
+
+
+def job(base: Path, data: DataSettings, **changes: object) -> TrainJob:
+    return TrainJob(
+        sieve=ReaderSettings(
+            form="reader",
+            model=ModelSettings(base=str(base), lora=LoraSettings(r=8, alpha=32), precision="fp32"),
+            inputs=InputSettings(max_length=64, max_answer_tokens=4),
+            train=TrainSettings(
+                epochs=12,
+                learning_rate=2e-2,
+                warmup_ratio=0.1,
+                batch_size=8,
+                gradient_accumulation=1,
+                scheduler="linear",
+                weight_decay=0.0,
+                patience=20,
+                evals_per_epoch=1,
+            ),
+            agreement=AgreementSettings(),
+        ),
+        data=data,
+        out=None,
+        seed=0,
+        **changes,
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(causal_base: Path, data: DataSettings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "reader"
+    train(job(causal_base, data), out)
+    return out
+
+
+def test_a_tiny_reader_learns_to_read_and_so_to_see_conflict(trained: Path) -> None:
+    reader = load(trained)
+    assert isinstance(reader, ReaderSieve)
+    unseen = [example(n, c) for n in (60, 61) for c in (Condition.ANSWERABLE, Condition.CONFLICT)]
+    screenings = reader.screen([e.question for e in unseen], [e.documents for e in unseen])
+    assert [s.score >= reader.threshold for s in screenings] == [False, True, False, True]
+    assert dict(screenings[1].readings) == {"d0": "red", "d1": "blue", "none": ""}
+    (removals,) = reader.leave_one_out([unseen[1].question], [unseen[1].documents])
+    assert {removal.ids for removal in removals if removal.score < reader.threshold} == {("d0",), ("d1",)}
+
+
+def test_the_manifest_says_what_was_learnt_and_fitted(trained: Path) -> None:
+    manifest = read_manifest(trained, "sieve")
+    assert manifest.settings["form"] == "reader"
+    assert set(manifest.settings["agreement"]) == {"slope", "offset"}
+    assert manifest.counts["train"] == {"answerable": 80, "conflict": 40, "unanswerable": 40}
+    assert manifest.validation["sets"] == 20
+    assert not (trained / "trainer").exists()
+
+
+def test_a_reader_is_not_loaded_as_something_else(trained: Path, causal_base: Path, data: DataSettings) -> None:
+    settings = job(causal_base, data).sieve
+    assert isinstance(load(trained, expected=settings), ReaderSieve)
+    with pytest.raises(InputError, match="objective=threeway: a reader compares answers"):
+        train(job(causal_base, data, objective="threeway"), trained.parent / "other")
+
+
+def test_training_can_go_on_from_a_reader(trained: Path, causal_base: Path, data: DataSettings, tmp_path: Path) -> None:
+    settings = job(causal_base, data, init=trained)
+    short = settings.model_copy(
+        update={
+            "sieve": settings.sieve.model_copy(
+                update={"train": settings.sieve.train.model_copy(update={"epochs": 0.1, "learning_rate": 1e-5})}
+            )
+        }
+    )
+    result = train(short, tmp_path / "more")
+    assert result.manifest.settings["init"] is not None
+    assert result.manifest.validation["macro_f1"] > 0.9
+
+
+def test_long_and_short_answers_weigh_the_same() -> None:
+    logits = torch.zeros(2, 3, 4)
+    logits[0, :, 0] = 5.0
+    labels = torch.tensor([[0, 0, 0], [-100, -100, 1]])
+    first = -torch.log_softmax(logits[0, 0], -1)[0]
+    second = torch.log(torch.tensor(4.0))
+    outputs = type("Outputs", (), {"logits": logits})
+    assert float(answer_loss(outputs, labels)) == pytest.approx(float((first + second) / 2))
+    assert float(answer_loss(outputs, labels, 4, accumulation=2)) == pytest.approx(float((first + second) / 4))
