@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 from pydantic import Field
@@ -18,12 +19,16 @@ SAME_WORDS = 0.6
 
 
 class AgreementSettings(Settings):
-    """Weights of `disagreement`; fitted on training sets, stored with the checkpoint."""
+    """Weights of `set_score`; fitted on validation sets, stored with the checkpoint."""
 
+    preference: float = Field(default=0.3, gt=0)
+    """Weight of a nat by which documents prefer their own answers, beside a nat of the probability that both answer at all."""
     slope: float = Field(default=1.0, gt=0)
-    """Weight of one nat by which the documents prefer their own answers."""
-    offset: float = 2.0
-    """Nats of preference at which a disagreement is as likely as not."""
+    """Log-odds of a disagreement for each nat of evidence."""
+    offset: float = 0.0
+    """Nats of evidence at which a disagreement is as likely as not."""
+    floor: float = Field(default=0.05, ge=0, lt=1)
+    """Score of a set in which no two answers contradict each other: how often such a set is distracted all the same."""
 
 
 class Reading(NamedTuple):
@@ -67,29 +72,40 @@ class Contest(NamedTuple):
 
 
 def disagreement(contest: Contest, settings: AgreementSettings) -> float:
-    """Probability, from 0 to 1, that two documents answer and disagree.
+    """Probability, from 0 to 1, that two documents disagree: a logistic function of two kinds of evidence, both in nats.
 
-    Both must prefer their own answer: where one of them would as well say what the other says, they do not disagree.
+    One is that both answer at all; the other, that each prefers its own answer. Where one of them would as well say what the other
+    says, they do not disagree.
     """
-    return contest.both_answer * probability(settings.slope * (contest.preference - settings.offset))
+    evidence = math.log(max(contest.both_answer, _LEAST)) + settings.preference * contest.preference
+    return probability(settings.slope * (evidence - settings.offset))
+
+
+def set_score(contests: Sequence[Contest], settings: AgreementSettings) -> float:
+    """P(distracted) of a set, from `settings.floor` to 1: its worst disagreement, if it has one that says more than having none."""
+    return max([settings.floor, *(disagreement(contest, settings) for contest in contests)])
 
 
 def fit(contests: Sequence[Sequence[Contest]], distracted: Sequence[bool]) -> AgreementSettings:
-    """The weights with the lowest cross-entropy of the sets' scores, each the highest disagreement of its contests.
+    """The weights with the lowest cross-entropy of the sets' scores.
 
-    Two weights and some hundred sets: a grid says all there is to know, and depends on no starting point. Among equals the first wins.
+    The floor is the share of distracted sets among those without a contest, with one of each kind added. The other three weights are the
+    best of a grid, which depends on no starting point; among equals the first wins.
     """
+    quiet = [label for of_set, label in zip(contests, distracted, strict=True) if not of_set]
+    floor = (sum(quiet) + 1) / (len(quiet) + 2)
 
     def loss(settings: AgreementSettings) -> float:
-        scores = (max((disagreement(contest, settings) for contest in of_set), default=0.0) for of_set in contests)
+        scores = (set_score(of_set, settings) for of_set in contests)
         likelihoods = (score if label else 1 - score for score, label in zip(scores, distracted, strict=True))
         return -math.fsum(math.log(max(likelihood, _LEAST)) for likelihood in likelihoods)
 
-    grid = [AgreementSettings(slope=slope, offset=offset) for slope in _SLOPES for offset in _OFFSETS]
-    return min(grid, key=loss)
+    grid = product(_PREFERENCES, _SLOPES, _OFFSETS)
+    return min((AgreementSettings(preference=p, slope=s, offset=o, floor=floor) for p, s, o in grid), key=loss)
 
 
-_SLOPES = (0.25, 0.5, 1.0, 2.0)
-_OFFSETS = tuple(range(-2, 13))
-_LEAST = 0.01
-"""Likelihood that the fit counts for a set it gets wholly wrong; without a floor one mislabelled set would outweigh all others."""
+_PREFERENCES = (0.1, 0.2, 0.3, 0.5, 1.0)
+_SLOPES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+_OFFSETS = tuple(half / 2 for half in range(-12, 25))
+_LEAST = 0.001
+"""Least probability that is told apart from none; without it one set that is wholly wrong would outweigh all others."""

@@ -14,7 +14,7 @@ from rag.models.base import Precision, pick_device, pick_dtype
 from rag.records import Document
 from rag.render import ranked
 from sieve.calibration import logit, probability
-from sieve.reader.agreement import AgreementSettings, Contest, Reading, compatible, disagreement
+from sieve.reader.agreement import AgreementSettings, Contest, Reading, compatible, set_score
 from sieve.reader.inputs import Encoding, InputSettings, answer_ids, encode, left_pad
 from sieve.reader.model import ModelSettings, load_adapter, load_backbone
 from sieve.screening import Removal, Screening, batches, groups
@@ -43,8 +43,8 @@ class ReaderSieve:
     """A trained reader in memory, with the interface of `sieve.predict.Sieve`; `sieve.predict.load` makes either.
 
     Each document is read alone, so a score depends neither on the order of the documents nor on those that say nothing, and leaving
-    one out costs no further reading. The score of a set is the highest disagreement of any two of its documents, at the temperature;
-    near-identical documents are read once. A single document scores 0: it has nothing to disagree with.
+    one out costs no further reading. The score of a set is that of its worst disagreement (`agreement.set_score`), at the temperature;
+    near-identical documents are read once. A single document scores the floor: it has nothing to disagree with.
     """
 
     def __init__(
@@ -136,8 +136,7 @@ class ReaderSieve:
         return [list(of_set.values()) for of_set in self._contests(sets, self._encode(sets))]
 
     def _score(self, contests: Sequence[Contest]) -> float:
-        highest = max((disagreement(contest, self.agreement) for contest in contests), default=0.0)
-        return probability(logit(highest), self.temperature)
+        return probability(logit(set_score(contests, self.agreement)), self.temperature)
 
     def _said(self, passage: Passage) -> str:
         reading = self._readings[passage]

@@ -35,6 +35,6 @@ class ReaderSettings(Settings):
     model: ModelSettings
     inputs: InputSettings
     train: TrainSettings
-    agreement: AgreementSettings
-    """Where the fit begins; the fitted weights are in the manifest."""
+    agreement: AgreementSettings | None = None
+    """How readings are compared; fitted on validation sets where it is none, and stored in the manifest."""
     threshold: ThresholdSettings = ThresholdSettings()

@@ -12,6 +12,7 @@ from rag.models.base import pick_device, pick_dtype
 from rag.models.lora import save_adapter
 from rag.records import Condition, Example
 from sieve.fitted import Fitted
+from sieve.reader.agreement import AgreementSettings
 from sieve.reader.agreement import fit as fit_agreement
 from sieve.reader.data import rows
 from sieve.reader.model import load_adapter, load_backbone, trainable
@@ -63,11 +64,11 @@ def fit(
 
     # The fit is made on what serving loads: the adapter as it was written, merged into a fresh base.
     served = load_backbone(config.model, dtype)
-    reader = ReaderSieve(
-        load_adapter(served, out, pick_device("auto")), served.tokenizer, config.inputs, config.agreement, threshold=DEFAULT
-    )
-    judged = [example for example in validation if example.condition in learnt]
-    contests = reader.contests([example.question for example in judged], [example.documents for example in judged])
-    reader.agreement = fit_agreement(contests, [learnt[example.condition] == 1 for example in judged])
+    agreement = config.agreement or AgreementSettings()
+    reader = ReaderSieve(load_adapter(served, out, pick_device("auto")), served.tokenizer, config.inputs, agreement, threshold=DEFAULT)
+    if config.agreement is None:
+        judged = [example for example in validation if example.condition in learnt]
+        contests = reader.contests([example.question for example in judged], [example.documents for example in judged])
+        reader.agreement = fit_agreement(contests, [learnt[example.condition] == 1 for example in judged])
     settings = config.model_copy(update={"agreement": reader.agreement})
     return Fitted(reader, trainer, backbone.fingerprint, Counter(row["group"] for row in prepared["training"]), settings)

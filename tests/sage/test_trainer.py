@@ -139,3 +139,17 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(new_trainer: BuildTr
     assert second.model.num_parameters(only_trainable=True) == trainable > 0
     assert outcome(second)[0] == outcome(straight)[0] == 4
     assert outcome(second)[1] == pytest.approx(outcome(straight)[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_the_loss_of_the_answers_alone_is_the_loss_that_trl_computes(new_trainer: BuildTrainer, mode: str) -> None:
+    trainer = new_trainer()
+    trainer.model.train(mode == "train")
+    batch = trainer.data_collator([trainer.train_dataset[i] for i in range(4)])
+    assert len(set(batch["attention_mask"].sum(1).tolist())) > 1
+    for count in (None, 40):
+        ours = trainer.compute_loss(trainer.model, dict(batch), num_items_in_batch=count)
+        theirs = SFTTrainer.compute_loss(trainer, trainer.model, dict(batch), num_items_in_batch=count)
+        assert float(ours.detach()) == pytest.approx(float(theirs.detach()), rel=1e-4)
+    accuracies = trainer._metrics[mode]["mean_token_accuracy"]
+    assert accuracies[0] == pytest.approx(accuracies[1])

@@ -508,3 +508,10 @@ def test_an_answer_was_screened_and_everything_else_has_a_reason(sets, blank, on
             assert made.state is RetrievalState.DISTRACTED
         else:
             assert (made.removed, made.state) == ((), RetrievalState.ANSWERABLE)
+
+
+def test_what_a_reading_sieve_found_is_kept(make_sieve, make_sage, query) -> None:
+    sieve = make_sieve(0.1)
+    sieve.screen = lambda questions, documents: [Screening(0.1, (), 5, {"d1": "Lima", "d2": ""})] * len(questions)
+    prediction = one(SieveAndSage(sieve, make_sage("Lima")), query(GOLD, "no answer here"))
+    assert prediction.readings == {"d1": "Lima", "d2": ""}

@@ -31,7 +31,7 @@ def reader(model_settings: ModelSettings) -> ReaderSieve:
         backbone.model,
         backbone.tokenizer,
         InputSettings(max_length=64, max_answer_tokens=4),
-        # An offset so low that a random model's answers disagree whenever they differ.
-        AgreementSettings(slope=0.5, offset=-1.0),
+        # Weights under which the answers of a random model disagree to different degrees.
+        AgreementSettings(preference=0.5, slope=0.5, offset=-1.0, floor=0.01),
         threshold=0.5,
     )

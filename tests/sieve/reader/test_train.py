@@ -10,7 +10,6 @@ from rag.models.lora import LoraSettings
 from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
 from sieve.data import DataSettings
 from sieve.predict import load
-from sieve.reader.agreement import AgreementSettings
 from sieve.reader.inputs import InputSettings
 from sieve.reader.model import ModelSettings
 from sieve.reader.predict import ReaderSieve
@@ -67,7 +66,6 @@ def job(base: Path, data: DataSettings, **changes: object) -> TrainJob:
                 patience=20,
                 evals_per_epoch=1,
             ),
-            agreement=AgreementSettings(),
         ),
         data=data,
         out=None,
@@ -97,7 +95,7 @@ def test_a_tiny_reader_learns_to_read_and_so_to_see_conflict(trained: Path) -> N
 def test_the_manifest_says_what_was_learnt_and_fitted(trained: Path) -> None:
     manifest = read_manifest(trained, "sieve")
     assert manifest.settings["form"] == "reader"
-    assert set(manifest.settings["agreement"]) == {"slope", "offset"}
+    assert set(manifest.settings["agreement"]) == {"preference", "slope", "offset", "floor"}
     assert manifest.counts["train"] == {"answerable": 80, "conflict": 40, "unanswerable": 40}
     assert manifest.validation["sets"] == 20
     assert not (trained / "trainer").exists()
