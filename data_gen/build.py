@@ -6,6 +6,7 @@ python -m data_gen.build dataset=demo out=data/demo
 import inspect
 import logging
 from collections import Counter
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,6 +51,8 @@ class BuildReport(Record):
     """Questions by split."""
     examples: dict[str, dict[str, int]]
     """Examples by split and condition."""
+    variants: dict[str, dict[str, int]]
+    """Examples by split and variant, where the source names variants."""
     dropped: dict[str, dict[str, int]]
     """What the source left out, by split and reason."""
     shared_documents: int
@@ -71,9 +74,10 @@ def build(settings: BuildSettings, out: Path) -> BuildReport:
         write_records(out / f"{split}.jsonl", examples)
     report = BuildReport(
         source=f"{source.target.__module__}.{source.target.__qualname__}",
-        arguments={key: str(value) if isinstance(value, Path) else value for key, value in source.arguments.items() if key != "split"},
+        arguments={key: _plain(value) for key, value in source.arguments.items() if key != "split"},
         questions={split: len({example.question_id for example in examples}) for split, examples in splits.items()},
         examples={split: _by_condition(examples) for split, examples in splits.items()},
+        variants={split: _by_variant(examples) for split, examples in splits.items()},
         dropped={split: dict(sorted(reasons.items())) for split, reasons in dropped.items()},
         shared_documents=shared_documents(splits),
         sha256={f"{split}.jsonl": sha256(out / f"{split}.jsonl") for split in splits},
@@ -111,8 +115,18 @@ def _takes(source: Component, name: str) -> bool:
     return name in inspect.signature(source.target).parameters
 
 
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, (Path, StrEnum)) else value
+
+
 def _by_condition(examples: list[Example]) -> dict[str, int]:
     return dict(sorted(Counter(str(example.condition) for example in examples).items()))
+
+
+def _by_variant(examples: list[Example]) -> dict[str, int]:
+    return dict(sorted(Counter(example.variant for example in examples if example.variant).items()))
 
 
 main = job(build, BuildSettings, config_name="data_gen_build")

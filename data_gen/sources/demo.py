@@ -11,6 +11,7 @@ from random import Random
 from typing import Literal
 
 from data_gen.invent import Value, draw, stems
+from data_gen.label import stated
 from data_gen.passages import MIN_WORDS, Passage, Subject, about, invent_subject
 from data_gen.world import KINDS, Attribute, SubjectKind
 from rag.errors import InputError
@@ -20,6 +21,8 @@ Split = Literal["train", "validation", "test"]
 
 _SPLIT_OF_TWENTY: tuple[Split, ...] = ("train",) * 12 + ("validation",) * 3 + ("test",) * 5
 _STEMS_PER_QUESTION = 8
+_MOST = 10
+"""Documents in a set."""
 # Chances of 1, 2 or 3 documents that state the fact asked for, true or not.
 _GOLDS = {1: 0.2, 2: 0.45, 3: 0.35}
 _GOLDS_AND_DISTRACTING = {2: 0.55, 3: 0.45}
@@ -39,22 +42,27 @@ def load(
     words: int = MIN_WORDS,
     wordings: int | None = None,
     limit: int | None = None,
+    k_max: int | None = None,
 ) -> list[Example]:
     """Five Examples for each question of `split`: answerable, unanswerable, conflict, negated, adversarial.
 
     Of `questions` in all splits together, 60 % are for training, 15 % for validation and 25 % for test. No subject occurs in two questions,
-    and a question does not change when `questions` grows. `k` documents (2 to 8) make a set, each of at least `words` words, with each
-    fact in one of `wordings` clauses (all four where it is none): few documents of few words in one wording are what a Sieve can learn
+    and a question does not change when `questions` grows. `k` documents (2 to 10) make a set; with `k_max`, a number from `k` to that, drawn
+    for each set. Each document has at least `words` words, with each fact in one of `wordings` clauses (all four where it is none): few
+    documents of few words in one wording are what a Sieve can learn
     from first. `limit` keeps the first examples, question by question. Raises InputError for a number out of range.
     """
     _require("questions", questions, len(_SPLIT_OF_TWENTY), len(stems(seed)) // _STEMS_PER_QUESTION)
-    _require("k", k, 2, 8)
+    _require("k", k, 2, _MOST)
+    _require("k_max", k if k_max is None else k_max, k, _MOST)
     _require("words", words, 1, MIN_WORDS)
     if wordings is not None:
         _require("wordings", wordings, 1, 4)
     if limit is not None:
         _require("limit", limit, 1, questions * len(_CONDITIONS))
-    examples = [example for i in range(questions) if _split_of(i, seed) == split for example in _variants(i, seed, k, words, wordings)]
+    examples = [
+        example for i in range(questions) if _split_of(i, seed) == split for example in _variants(i, seed, k, k_max or k, words, wordings)
+    ]
     return examples[:limit]
 
 
@@ -98,17 +106,18 @@ class _Pool:
     neither: list[Document]
 
 
-def _variants(i: int, seed: int, k: int, words: int, wordings: int | None) -> Iterator[Example]:
+def _variants(i: int, seed: int, k: int, k_max: int, words: int, wordings: int | None) -> Iterator[Example]:
     rng = Random(f"{seed}:question:{i}")
     asked = _ask(rng, i, seed)
-    pool = _write_pool(rng, asked, k, words, wordings)
+    pool = _write_pool(rng, asked, k_max, words, wordings)
     question = rng.choice(asked.key.questions).format(s=asked.name)
     for condition in _CONDITIONS:
+        size = k if k_max == k else Random(f"{seed}:size:{i}:{condition}").randint(k, k_max)
         yield Example(
             id=f"{asked.question_id}-{condition}",
             question_id=asked.question_id,
             question=question,
-            documents=_choose(Random(f"{seed}:set:{i}:{condition}"), pool, condition, k),
+            documents=_choose(Random(f"{seed}:set:{i}:{condition}"), pool, condition, size),
             answers=asked.answer.forms,
             state=RetrievalState.DISTRACTED if condition in _DISTRACTING else RetrievalState(condition),
             condition=condition,
@@ -145,29 +154,38 @@ def _write_pool(rng: Random, asked: _Asked, k: int, words: int, wordings: int | 
     adversarial = write(invent(asked.twin), third)
     same_subject = [write(subject, None) for _ in range(half)]
     same_attribute = [write(stranger, stranger.values[asked.key.name]) for stranger in strangers[:half]]
-    neither = [write(stranger, None) for stranger in strangers[half:k]]
+    # Large sets run out of strangers: the first ones then get a second document, without the fact asked for.
+    neither = [write(stranger, None) for stranger in strangers[half:k] + strangers[: max(0, k - _STEMS_PER_QUESTION)]]
 
     numbers = list(range(1, 1 + len(golds) + 3 + len(same_subject) + len(same_attribute) + len(neither)))
     rng.shuffle(numbers)  # A number in order of writing would give the label away.
 
-    def documents(label: DocumentLabel, passages: list[Passage]) -> list[Document]:
-        return [Document(id=f"{asked.question_id}-d{numbers.pop()}", title=p.title, text=p.text, label=label) for p in passages]
+    def documents(label: DocumentLabel, passages: list[Passage], says: Value | None = None) -> list[Document]:
+        return [
+            Document(id=f"{asked.question_id}-d{numbers.pop()}", title=p.title, text=p.text, label=label, answer=_answer(p, says, label))
+            for p in passages
+        ]
 
     return _Pool(
-        golds=documents(DocumentLabel.ANSWERABLE, golds),
+        golds=documents(DocumentLabel.ANSWERABLE, golds, asked.answer),
         distracting={
             label: document
-            for label, passage in (
-                (DocumentLabel.CONFLICT, conflict),
-                (DocumentLabel.NEGATED, negated),
-                (DocumentLabel.ADVERSARIAL, adversarial),
+            for label, passage, says in (
+                (DocumentLabel.CONFLICT, conflict, other),
+                (DocumentLabel.NEGATED, negated, asked.answer),
+                (DocumentLabel.ADVERSARIAL, adversarial, third),
             )
-            for document in documents(label, [passage])
+            for document in documents(label, [passage], says)
         },
         same_subject=documents(DocumentLabel.UNANSWERABLE, same_subject),
         same_attribute=documents(DocumentLabel.UNANSWERABLE, same_attribute),
         neither=documents(DocumentLabel.NEUTRAL, neither),
     )
+
+
+def _answer(passage: Passage, says: Value | None, label: DocumentLabel) -> str | None:
+    form = None if says is None else stated(passage.text, says.forms)
+    return f"not {form}" if form is not None and label is DocumentLabel.NEGATED else form
 
 
 def _half(k: int) -> int:

@@ -6,24 +6,30 @@ A set holds the first `k` usable snippets. It is `answerable` when a gold answer
 an answerable one with a text for the wrong answer in place of a snippet. `docs/data.md` has the rules in full and what comes out of them.
 """
 
-import hashlib
 import logging
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from data_gen.label import document, fingerprint, stated
+from data_gen.pool import Material
 from data_gen.split import assign
 from rag.errors import InputError
 from rag.jsonl import describe, read_json
 from rag.records import Condition, Document, DocumentLabel, Example, Id, RetrievalState, Text
+from rag.retrieval.bm25 import Bm25
 from rag.settings import InputPath
 from rag.text import contains
 
 logger = logging.getLogger(__name__)
+
+_SEARCHED = 40
+"""Snippets to look at for neutral ones, beside the question's own."""
 
 
 def _id_text(value: Any) -> Any:
@@ -64,10 +70,12 @@ class _Case:
     documents: tuple[Document, ...]
     incorrect: str
     incorrect_context: tuple[str, ...]
+    texts: tuple[str, ...]
+    """All of its snippets, used or not."""
 
     @property
     def golds(self) -> int:
-        return sum(document.label is DocumentLabel.ANSWERABLE for document in self.documents)
+        return sum(d.label is DocumentLabel.ANSWERABLE for d in self.documents)
 
     def example(self, condition: Condition, documents: tuple[Document, ...], source: str) -> Example:
         state = RetrievalState.DISTRACTED if condition is Condition.CONFLICT else RetrievalState(condition)
@@ -75,7 +83,7 @@ class _Case:
             id=f"{self.question_id}-{condition}",
             question_id=self.question_id,
             question=self.question,
-            documents=tuple(document.model_copy(update={"rank": rank}) for rank, document in enumerate(documents, start=1)),
+            documents=tuple(d.model_copy(update={"rank": rank}) for rank, d in enumerate(documents, start=1)),
             answers=self.answers,
             state=state,
             condition=condition,
@@ -91,6 +99,7 @@ def load(
     shares: dict[str, float] | None = None,
     titles: bool = False,
     aliases: bool = True,
+    neutral: int = 0,
     limit: int | None = None,
     dropped: Counter[str] | None = None,
 ) -> list[Example]:
@@ -98,20 +107,24 @@ def load(
 
     `shares` deals the questions out to splits, all to `test` when absent. `titles` makes the title a part of each document, for the rule and
     for the reader. `aliases` accepts the file's `expanded answer` as gold too; leave it off where those are whole sentences, as in SimpleQA.
-    `limit` keeps the first examples. What was left out is logged, and added to `dropped` by reason. Raises InputError for a file that does
-    not fit the format, naming the record and the field.
+    `neutral` appends that many snippets of other questions of the split, nearest first by BM25, in which no answer stands (paper 002, table 6,
+    has 1 to 3). `limit` keeps the first examples. What was left out is logged, and added to `dropped` by reason. Raises InputError for a file
+    that does not fit the format, naming the record and the field.
     """
     given = {"test": 1.0} if shares is None else shares
     if given.get(split, 0) <= 0:
         raise InputError(f"split={split}: expected a split with a share of the questions, got shares {given}; set dataset.shares")
-    for name, value, low in (("k", k, 2), ("limit", limit, 1)):
+    for name, value, low in (("k", k, 2), ("limit", limit, 1), ("neutral", neutral, 0)):
         if value is not None and value < low:
             raise InputError(f"{name}: expected a number of at least {low}, got {value}")
     reasons: Counter[str] = Counter()
     examples: list[Example] = []
-    for record in _read(path):
-        if assign(record.question, given, seed) == split:
-            examples += _examples(_case(record, path.stem, k, titles, aliases, reasons), path.name, seed, reasons)
+    records = [record for record in _read(path) if assign(record.question, given, seed) == split]
+    strangers = _Strangers(records) if neutral else None
+    for record in records:
+        case = _case(record, path.stem, k, titles, aliases, reasons)
+        made = _examples(case, path.name, seed, reasons)
+        examples += [_with_neutral(example, strangers.near(case, neutral), reasons) for example in made] if strangers else made
     conditions = Counter(str(example.condition) for example in examples)
     logger.info("%s: %s", path, ", ".join(f"{count} {name}" for name, count in sorted(conditions.items())) or "no examples")
     for reason, count in sorted(reasons.items()):
@@ -119,6 +132,22 @@ def load(
     if dropped is not None:
         dropped.update(reasons)
     return examples[:limit]
+
+
+def materials(path: Path, aliases: bool = False) -> list[Material]:
+    """What the file holds on each question, for sets of other kinds; `aliases` as in `load`, else `expanded answer` is generated text."""
+    return [
+        Material(
+            question_id=f"{path.stem}-{record.id}",
+            question=record.question,
+            answers=_answers(record, aliases),
+            passages=tuple(snippet.text for snippet in record.context),
+            wrong=record.incorrect,
+            generated_false=record.incorrect_context,
+            generated_true=() if aliases else record.expanded,
+        )
+        for record in _read(path)
+    ]
 
 
 def _read(path: Path) -> list[_Record]:
@@ -143,41 +172,34 @@ def _read(path: Path) -> list[_Record]:
 
 def _case(record: _Record, name: str, k: int, titles: bool, aliases: bool, reasons: Counter[str]) -> _Case:
     question_id = f"{name}-{record.id}"
-    given = (*record.correct, *record.expanded) if aliases else record.correct
-    answers = tuple(dict.fromkeys(answer for answer in given if answer.strip()))
+    answers = _answers(record, aliases)
     documents: list[Document] = []
     seen: set[str] = set()
     for snippet in record.context:
-        fingerprint = _fingerprint(snippet.text)
+        mark = fingerprint(snippet.text)
         if len(documents) == k:
             break
         if not snippet.text.strip():
             reasons["snippet without text"] += 1
-        elif fingerprint in seen:
+        elif mark in seen:
             reasons["snippet repeats a better ranked one"] += 1
         else:
-            seen.add(fingerprint)
+            seen.add(mark)
             title = snippet.title if titles else ""
-            documents.append(_document(question_id, title, snippet.text, _label(f"{title}\n{snippet.text}", answers)))
-    return _Case(question_id, record.question, answers, tuple(documents), record.incorrect, record.incorrect_context)
+            answer = stated(f"{title}\n{snippet.text}", answers)
+            label = DocumentLabel.UNANSWERABLE if answer is None else DocumentLabel.ANSWERABLE
+            documents.append(document(question_id, snippet.text, label, answer, title))
+    texts = tuple(snippet.text for snippet in record.context)
+    return _Case(question_id, record.question, answers, tuple(documents), record.incorrect, record.incorrect_context, texts)
 
 
-def _label(text: str, answers: tuple[str, ...]) -> DocumentLabel:
-    return DocumentLabel.ANSWERABLE if _contains_any(text, answers) else DocumentLabel.UNANSWERABLE
+def _answers(record: _Record, aliases: bool) -> tuple[str, ...]:
+    given = (*record.correct, *record.expanded) if aliases else record.correct
+    return tuple(dict.fromkeys(answer for answer in given if answer.strip()))
 
 
 def _contains_any(text: str, answers: tuple[str, ...]) -> bool:
     return any(contains(text, answer) for answer in answers)
-
-
-def _fingerprint(text: str) -> str:
-    """Equal for texts that differ in case and spacing only."""
-    return hashlib.sha256(" ".join(text.casefold().split()).encode()).hexdigest()[:8]
-
-
-def _document(question_id: str, title: str, text: str, label: DocumentLabel) -> Document:
-    """The id comes from the text, so that it stays the same wherever the document stands."""
-    return Document(id=f"{question_id}-{_fingerprint(text)}", title=title, text=text, label=label)
 
 
 def _examples(case: _Case, source: str, seed: int, reasons: Counter[str]) -> list[Example]:
@@ -194,6 +216,31 @@ def _examples(case: _Case, source: str, seed: int, reasons: Counter[str]) -> lis
     return [answerable] if distracted is None else [answerable, case.example(Condition.CONFLICT, distracted, source)]
 
 
+class _Strangers:
+    """The snippets of all questions, to find some of other questions."""
+
+    def __init__(self, records: list[_Record]) -> None:
+        texts = {fingerprint(snippet.text): snippet.text for record in records for snippet in record.context if snippet.text.strip()}
+        self.index = Bm25([Document(id=mark, text=text) for mark, text in texts.items()])
+
+    def near(self, case: _Case, most: int) -> list[Document]:
+        """The best documents of other questions in which neither an answer nor the wrong one stands."""
+        own = {fingerprint(text) for text in case.texts}
+        usable = (
+            document(case.question_id, hit.text, DocumentLabel.NEUTRAL)
+            for hit in self.index.search(case.question, len(own) + _SEARCHED)
+            if hit.id not in own and not _contains_any(hit.text, (*case.answers, case.incorrect))
+        )
+        return list(islice(usable, most))
+
+
+def _with_neutral(example: Example, neutral: list[Document], reasons: Counter[str]) -> Example:
+    if not neutral:
+        reasons["set without a neutral document to append"] += 1
+    documents = (*example.documents, *neutral)
+    return example.model_copy(update={"documents": tuple(d.model_copy(update={"rank": rank}) for rank, d in enumerate(documents, start=1))})
+
+
 def _with_conflict(case: _Case, rng: Random, reasons: Counter[str]) -> tuple[Document, ...] | None:
     """The documents with a text for the wrong answer in place of one, at a random position; a gold document always stays."""
     texts = [text for text in case.incorrect_context if _supports(text, case, reasons)]
@@ -205,8 +252,9 @@ def _with_conflict(case: _Case, rng: Random, reasons: Counter[str]) -> tuple[Doc
         reasons["conflict set without a document to replace"] += 1
         return None
     removed = rng.choice(replaceable)
-    documents = [document for document in case.documents if document is not removed]
-    conflict = _document(case.question_id, "", rng.choice(texts), DocumentLabel.CONFLICT)
+    documents = [kept for kept in case.documents if kept is not removed]
+    text = rng.choice(texts)
+    conflict = document(case.question_id, text, DocumentLabel.CONFLICT, stated(text, (case.incorrect,)))
     documents.insert(rng.randrange(len(documents) + 1), conflict)
     return tuple(documents)
 

@@ -227,9 +227,30 @@ def test_the_words_of_a_denial_do_not_tell_a_negated_document(splits: dict[str, 
     assert auc(train, test) < 0.66
 
 
-@pytest.mark.parametrize("k", [3, 4, 6, 7, 8])
+@pytest.mark.parametrize("k", [3, 4, 6, 7, 8, 9, 10])
 def test_any_number_of_documents_makes_a_full_set(k: int) -> None:
     assert {len(example.documents) for example in demo.load("test", questions=40, k=k)} == {k}
+
+
+def test_the_size_is_drawn_for_each_set_where_there_is_a_most() -> None:
+    examples = demo.load("test", questions=100, k=2, k_max=10)
+    assert {len(example.documents) for example in examples} == set(range(2, 11))
+    assert len({len(example.documents) for example in examples if example.question_id == examples[0].question_id}) > 1
+
+
+def test_what_each_document_says_is_known() -> None:
+    """Gold, conflict and adversarial documents state a value as their text has it, a negated one denies it, the others say nothing."""
+    for example in demo.load("test", questions=100, k=5):
+        for document in example.documents:
+            if document.label in (DocumentLabel.UNANSWERABLE, DocumentLabel.NEUTRAL):
+                assert document.answer is None
+                continue
+            assert document.answer is not None
+            value = document.answer.removeprefix("not ")
+            assert value in document.text
+            assert (value != document.answer) == (document.label is DocumentLabel.NEGATED)
+            is_gold = any(value.casefold() == answer.casefold() for answer in example.answers)
+            assert is_gold == (document.label in (DocumentLabel.ANSWERABLE, DocumentLabel.NEGATED))
 
 
 def test_thousands_of_questions_have_subjects_of_their_own() -> None:
@@ -241,7 +262,9 @@ def test_the_limit_keeps_whole_questions_in_order() -> None:
     assert demo.load("test", questions=40, limit=10) == demo.load("test", questions=40)[:10]
 
 
-@pytest.mark.parametrize(("key", "value"), [("questions", 19), ("questions", 10_000), ("k", 1), ("k", 9), ("limit", 0)])
+@pytest.mark.parametrize(
+    ("key", "value"), [("questions", 19), ("questions", 10_000), ("k", 1), ("k", 11), ("k_max", 4), ("k_max", 11), ("limit", 0)]
+)
 def test_a_number_out_of_range_is_refused_by_name(key: str, value: int) -> None:
     arguments: dict[str, Any] = {key: value}
     with pytest.raises(InputError, match=f"{key}: expected a number from .*, got {value}"):

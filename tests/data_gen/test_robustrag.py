@@ -64,6 +64,60 @@ def test_a_set_with_the_answer_gives_an_answerable_and_a_conflict_example(write:
     assert [d.rank for d in conflict.documents] == [1, 2, 3]
 
 
+def test_what_each_document_says_is_known_in_its_own_spelling(write: Write) -> None:
+    context = [snippet("All games open in LIMA on Monday."), snippet("Tickets sold fast."), snippet("The limit is two.")]
+    conflict = by_condition(robustrag.load(write(record(context=context))))[Condition.CONFLICT]
+    says = {d.label: d.answer for d in conflict.documents}
+    assert says == {DocumentLabel.ANSWERABLE: "LIMA", DocumentLabel.UNANSWERABLE: None, DocumentLabel.CONFLICT: "Quito"}
+
+
+@pytest.mark.parametrize("neutral", [1, 2, 3])
+def test_neutral_documents_come_last_from_other_questions_and_name_no_answer(write: Write, neutral: int) -> None:
+    path = write(
+        record(),
+        record(
+            id=1,
+            question="Who hosts the winter games?",
+            context=[snippet("The winter games go to Lima."), snippet("Winter games cost much.")],
+        ),
+        record(
+            id=2, question="Which games are old?", context=[snippet("Old games come from Quito."), snippet("The oldest games are lost.")]
+        ),
+        record(id=3, question="Who plays games?", context=[snippet("Which city has games?"), snippet("All play games.")]),
+    )
+    with_neutral = [example for example in robustrag.load(path, neutral=neutral) if example.question_id == "games-0"]
+    plain = [example for example in robustrag.load(path) if example.question_id == "games-0"]
+    assert len(with_neutral) == 2
+    for example, without in zip(with_neutral, plain, strict=True):
+        assert example.documents[:3] == without.documents
+        added = example.documents[3:]
+        assert [(d.rank, d.label, d.answer) for d in added] == [(4 + i, DocumentLabel.NEUTRAL, None) for i in range(neutral)]
+        assert {d.text for d in added} <= {
+            "Winter games cost much.",
+            "The oldest games are lost.",
+            "Which city has games?",
+            "All play games.",
+        }
+
+
+def test_a_question_without_neighbours_gets_no_neutral_document_and_is_counted(write: Write) -> None:
+    dropped: Counter[str] = Counter()
+    (first, _) = robustrag.load(write(record()), neutral=2, dropped=dropped)
+    assert len(first.documents) == 3
+    assert dropped == {"set without a neutral document to append": 2}
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 7, 10])
+def test_any_number_of_snippets_makes_a_set_with_the_conflict_at_any_place(write: Write, k: int) -> None:
+    context = [snippet("The games open in Lima on Monday."), *(snippet(f"Tickets of kind {n} sold fast.") for n in range(9))]
+    path = write(*(record(id=i, question=f"Which city hosts game {i}?", context=context) for i in range(80)))
+    conflicts = [example for example in robustrag.load(path, k=k) if example.condition is Condition.CONFLICT]
+    places = Counter(next(i for i, d in enumerate(e.documents) if d.label is DocumentLabel.CONFLICT) for e in conflicts)
+    assert {len(example.documents) for example in conflicts} == {k}
+    assert set(places) == set(range(k))
+    assert [e.documents for e in conflicts] == [e.documents for e in robustrag.load(path, k=k) if e.condition is Condition.CONFLICT]
+
+
 def test_the_answer_must_stand_as_a_whole_word(write: Write) -> None:
     (example,) = robustrag.load(write(record(context=[snippet("The limit is two."), snippet("Limassol waits.")])))
     assert example.condition is Condition.UNANSWERABLE
@@ -219,7 +273,12 @@ def test_a_file_that_holds_no_records_is_refused(write: Write, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"k": 1}, "k: expected"), ({"limit": 0}, "limit: expected"), ({"split": "train"}, "split=train: .*set dataset.shares")],
+    [
+        ({"k": 1}, "k: expected"),
+        ({"limit": 0}, "limit: expected"),
+        ({"neutral": -1}, "neutral: expected"),
+        ({"split": "train"}, "split=train: .*set dataset.shares"),
+    ],
 )
 def test_an_argument_out_of_range_is_refused_by_name(write: Write, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
