@@ -219,6 +219,8 @@ def test_every_metric_has_a_title(report: Report) -> None:
 
 
 def test_what_the_sieve_read_is_told_by_answer() -> None:
-    made = flagged("c1", "q1", reason=Reason.DISTRACTED).model_copy(update={"readings": {"d1": "Lima", "d2": "Quito", "d3": "", "d4": "Lima"}})
+    made = flagged("c1", "q1", reason=Reason.DISTRACTED).model_copy(
+        update={"readings": {"d1": "Lima", "d2": "Quito", "d3": "", "d4": "Lima"}}
+    )
     assert 'reads d1, d4: "Lima"; d2: "Quito"; d3: nothing' in told(EXAMPLES[3], made)
     assert "reads" not in told(EXAMPLES[3], flagged("c1", "q1", reason=Reason.DISTRACTED))
