@@ -225,10 +225,10 @@ def test_an_answer_between_spaces_is_contained(answer: str) -> None:
 @pytest.mark.parametrize("unit", ["a", "a ", "5", "5.", "1,", "1,000", "a-", "++", "'", " ", "[({", "é "])
 def test_contains_is_linear_in_a_text_of_a_million_characters(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
-    started = time.perf_counter()
+    started = time.process_time()
     contains(text, "a5")
     contains(text, "55")
-    assert time.perf_counter() - started < 10  # about half a second; a quadratic search takes hours
+    assert time.process_time() - started < 10  # about half a second; a quadratic search takes hours
 
 
 PASSAGE = " ".join(f"Word{n} of the town's history, told in {1800 + n}." for n in range(40)) + " Its mayor since 2011 is Ada Byron."
