@@ -32,8 +32,8 @@ class ModelSettings(Settings):
     """Compute in bfloat16 or float32."""
     quantization: Literal["nf4"] | None = None
     """Keep the frozen base in 4 bits (Dettmers et al. 2023): a quarter of the memory, another base, and no merging."""
-    attention: Literal["sdpa", "eager"] = "sdpa"
-    """Attention kernel; on a CPU torch's fused one has a slow backward pass."""
+    attention: Literal["sdpa", "eager"] | None = None
+    """Attention kernel, the architecture's own choice where it is none; on a CPU torch's fused one has a slow backward pass."""
     device: Text = "auto"
     """`auto`, or a torch device such as `cpu` or `cuda:0`."""
 

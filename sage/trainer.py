@@ -19,7 +19,7 @@ IGNORED = -100
 """Label of a position that is not taught."""
 
 
-class AnswerTrainer(SFTTrainer):  # type: ignore[misc]
+class AnswerTrainer(SFTTrainer):
     """TRL's trainer with the logits of the answers alone.
 
     Answers are a few tokens of hundreds. Without Triton, and so on every CPU, TRL 1.16 computes the logits of all positions, in float32:
@@ -40,7 +40,7 @@ class AnswerTrainer(SFTTrainer):  # type: ignore[misc]
         loss = losses.sum() / (counted.sum() if num_items_in_batch is None else num_items_in_batch)
         right = self.accelerator.gather_for_metrics(((outputs.logits.argmax(-1) == labels) & counted).sum()).sum()
         total = self.accelerator.gather_for_metrics(counted.sum()).sum()
-        self._metrics["train" if self.model.training else "eval"]["mean_token_accuracy"].append((right / total).item())
+        self._metrics["train" if model.training else "eval"]["mean_token_accuracy"].append((right / total).item())
         if num_items_in_batch is not None and self.args.average_tokens_across_devices:
             # The number is that of all processes, whose gradients are then averaged.
             loss = loss * self.accelerator.num_processes

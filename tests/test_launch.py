@@ -131,7 +131,14 @@ def launched(tmp_path_factory: pytest.TempPathFactory) -> Launched:
     write_records(folder / "validation.jsonl", examples(10, 2))
     data = ["profile=local", "data.train=train.jsonl", "data.validation=validation.jsonl"]
     sieve = [
-        *("sieve.train", *data, f"sieve.model.base={base}", "sieve.model.num_layers=null", "sieve.model.pad_token=null"),
+        *(
+            "sieve.train",
+            *data,
+            "sieve=smollm2_12_layers",
+            f"sieve.model.base={base}",
+            "sieve.model.num_layers=null",
+            "sieve.model.pad_token=null",
+        ),
         *("sieve.model.precision=fp32", "sieve.inputs.max_length=128", "sieve.train.batch_size=2", "sieve.train.epochs=2"),
         *("sieve.train.warmup_ratio=0", "sieve.train.gradient_checkpointing=true"),
     ]

@@ -32,8 +32,8 @@ class ModelSettings(Settings):
     """The adapter that is trained."""
     precision: Precision = "auto"
     """Compute in bfloat16 or float32."""
-    attention: Literal["sdpa", "eager"] = "sdpa"
-    """Attention kernel for training and reading; on a CPU torch's fused one has a slow backward pass."""
+    attention: Literal["sdpa", "eager"] | None = None
+    """Attention kernel, the architecture's own choice where it is none; on a CPU torch's fused one has a slow backward pass."""
 
 
 class Backbone(Settings):

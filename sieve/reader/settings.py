@@ -19,6 +19,8 @@ class TrainSettings(Settings):
     warmup_ratio: float = Field(ge=0, lt=1)
     batch_size: int = Field(ge=1)
     gradient_accumulation: int = Field(ge=1)
+    gradient_checkpointing: bool = False
+    """Compute activations twice instead of keeping them: less memory, more time."""
     scheduler: Literal["linear", "cosine", "constant_with_warmup"]
     weight_decay: float = Field(ge=0)
     patience: int = Field(ge=1)

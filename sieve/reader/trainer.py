@@ -35,6 +35,7 @@ def build_trainer(
         per_device_train_batch_size=config.batch_size,
         per_device_eval_batch_size=config.batch_size,
         gradient_accumulation_steps=config.gradient_accumulation,
+        activation_checkpointing=config.gradient_checkpointing,
         train_sampling_strategy="group_by_length",
         eval_strategy="steps",
         eval_steps=steps,
