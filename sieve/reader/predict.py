@@ -82,6 +82,8 @@ class ReaderSieve:
             bos_token_id=tokenizer.bos_token_id,
             # Every document is made to answer; how likely it is to say nothing is a figure of its own.
             begin_suppress_tokens=[tokenizer.eos_token_id],
+            output_logits=True,
+            return_dict_in_generate=True,
         )
 
     def screen(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[Screening]:
@@ -185,7 +187,7 @@ class ReaderSieve:
             padded = left_pad([prompts[i] for i in batch], int(self.tokenizer.pad_token_id))
             del padded["position_ids"]  # `generate` makes its own from the mask
             inputs = {name: tensor.to(self.model.device) for name, tensor in padded.items()}
-            generated = self.model.generate(**inputs, generation_config=self._greedy, output_logits=True, return_dict_in_generate=True)
+            generated = self.model.generate(**inputs, generation_config=self._greedy)
             new = generated.sequences[:, padded["input_ids"].shape[1] :]
             steps = [step.float().log_softmax(-1) for step in generated.logits]
             silent = steps[0][:, self.tokenizer.eos_token_id].exp().tolist()
