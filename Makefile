@@ -43,6 +43,8 @@ DOCUMENTS := data/simpleqa_sets/train.jsonl,data/gold_passages_sets/train.jsonl,
 data-local: setup  ## Build what the shipped checkpoints were trained on, from the files in DATA=downloads
 	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[train,validation]' out=data/simpleqa_sets
 	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[validation]' dataset.cap=3 out=data/simpleqa_validation
+	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[validation]' dataset.cap=1 dataset.limit=70 \
+		dataset.k_max=5 out=data/simpleqa_threshold
 	$(BUILD) dataset=gold_passages_sets dataset.path=$(DATA)/gold_passages.json $(UNSEEN) 'splits=[train]' dataset.cap=1 dataset.rounds=1 \
 		'dataset.variants=[gold_and_edited]' dataset.k_max=4 dataset.limit=1100 out=data/gold_passages_sets
 	$(BUILD) dataset=rgb_sets dataset.path=$(DATA)/rgb_en_fact.json $(UNSEEN) 'splits=[train,validation]' out=data/rgb_sets
@@ -55,7 +57,7 @@ data-local: setup  ## Build what the shipped checkpoints were trained on, from t
 
 train-local: data-local  ## Train the shipped checkpoints again (about two hours on 2 cores), into runs/local
 	$(BIN)/python -m sieve.train profile=local 'data.train=[$(DOCUMENTS)]' \
-		'data.validation=[data/simpleqa_validation/validation.jsonl,data/rgb_sets/validation.jsonl]' \
+		'data.validation=[data/simpleqa_threshold/validation.jsonl,data/rgb_sets/validation.jsonl]' \
 		'data.clean=[answerable,unanswerable]' out=runs/local/sieve
 	$(BIN)/python -m sage.train profile=local 'data.train=[data/simpleqa_sage/train.jsonl,data/demo_sage/train.jsonl]' \
 		data.validation=data/simpleqa_validation/validation.jsonl sage.train.eval_steps=25 out=runs/local/sage

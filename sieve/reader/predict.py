@@ -20,7 +20,7 @@ from sieve.reader.model import ModelSettings, load_adapter, load_backbone
 from sieve.screening import Removal, Screening, batches, groups
 from sieve.threshold import DEFAULT
 
-BOTH_ANSWER = 0.01
+BOTH_ANSWER = 0.05
 """Documents that both answer with a lower probability than this are not compared: they could not disagree with a higher one."""
 
 
