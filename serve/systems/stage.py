@@ -84,13 +84,13 @@ def to_query(question: str, documents: Sequence[Document | str]) -> Query:
         raise InputError(f"expected a question and documents as text: {describe(error, Query)}") from error
 
 
-def load_sage(path: Path | None, settings: SageSettings | None, device: str) -> Sage:
+def load_sage(path: Path | str | None, settings: SageSettings | None, device: str) -> Sage:
     """Load a Sage from its checkpoint folder, checked against `settings` where they are given; without a folder, the base they name.
 
     Raises InputError as `sage.predict.load` does, and when neither is given.
     """
     if path is not None:
-        return sage_stage.load(path, device=device, expected=settings)
+        return sage_stage.load(Path(path), device=device, expected=settings)
     if settings is None:
         raise InputError("sage: expected a checkpoint folder, got none, and no sage_settings that name an untrained base")
     return sage_stage.load_untrained(settings.model.model_copy(update={"device": device}), settings.inputs)

@@ -14,6 +14,7 @@ from rag.errors import InputError
 from rag.records import Citation, Document, Prediction, Query, Reason, RetrievalState
 from sage.predict import Kind, Parsed
 from serve.systems.sieve_and_sage import SieveAndSage
+from serve.systems.stage import load_sage
 from sieve.predict import Removal, Screening
 
 GOLD = "The capital of Peru is Lima."
@@ -515,3 +516,8 @@ def test_what_a_reading_sieve_found_is_kept(make_sieve, make_sage, query) -> Non
     sieve.screen = lambda questions, documents: [Screening(0.1, (), 5, {"d1": "Lima", "d2": ""})] * len(questions)
     prediction = one(SieveAndSage(sieve, make_sage("Lima")), query(GOLD, "no answer here"))
     assert prediction.readings == {"d1": "Lima", "d2": ""}
+
+
+def test_a_folder_may_be_named_as_text() -> None:
+    with pytest.raises(InputError, match="expected a sage checkpoint"):
+        load_sage("no/such/folder", None, "cpu")
