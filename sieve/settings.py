@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from rag.settings import InputPath, JobSettings, Settings
+from sieve import training
 from sieve.data import DataSettings, Objective
 from sieve.inputs import InputSettings
 from sieve.model import ModelSettings
@@ -13,21 +14,9 @@ from sieve.reader.settings import ReaderSettings
 from sieve.threshold import ThresholdSettings
 
 
-class TrainSettings(Settings):
-    """How the Sieve is trained."""
+class TrainSettings(training.TrainSettings):
+    """How a Sieve of the paper's form is trained."""
 
-    epochs: float = Field(gt=0)
-    learning_rate: float = Field(gt=0)
-    warmup_ratio: float = Field(ge=0, lt=1)
-    batch_size: int = Field(ge=1)
-    gradient_accumulation: int = Field(ge=1)
-    gradient_checkpointing: bool = False
-    """Compute activations twice instead of keeping them: less memory, more time."""
-    scheduler: Literal["linear", "cosine", "constant_with_warmup"]
-    weight_decay: float = Field(ge=0)
-    patience: int = Field(ge=1)
-    """Stop after this many evaluations without a better one."""
-    evals_per_epoch: int = Field(ge=1)
     best_metric: Literal["loss", "accuracy"]
     """Validation metric that picks the checkpoint."""
 

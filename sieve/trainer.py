@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import EarlyStoppingCallback, EvalPrediction, Trainer, TrainingArguments
+from transformers import EarlyStoppingCallback, EvalPrediction, Trainer
 
-from rag.models.base import pick_device, pick_dtype
-from rag.processes import world_size
 from sieve.data import Collator, Row
 from sieve.model import Backbone
 from sieve.settings import SieveSettings
+from sieve.training import training_arguments
 
 
 def build_trainer(
@@ -24,37 +23,14 @@ def build_trainer(
 ) -> Trainer:
     """Set up transformers' Trainer with cross-entropy (paper 002, section 3.2)."""
     config = settings.train
-    device = pick_device("auto")
-    rows_per_step = config.batch_size * config.gradient_accumulation * world_size()
-    steps = max(1, len(train_rows) // (rows_per_step * config.evals_per_epoch))
-    arguments = TrainingArguments(
-        output_dir=str(folder),
-        num_train_epochs=config.epochs,
-        learning_rate=config.learning_rate,
-        warmup_steps=config.warmup_ratio,
-        lr_scheduler_type=config.scheduler,
-        weight_decay=config.weight_decay,
-        per_device_train_batch_size=config.batch_size,
-        per_device_eval_batch_size=config.batch_size,
-        gradient_accumulation_steps=config.gradient_accumulation,
-        activation_checkpointing=config.gradient_checkpointing,
-        eval_strategy="steps",
-        eval_steps=steps,
-        save_strategy="steps",
-        save_steps=steps,
-        save_total_limit=2,
-        logging_steps=10,
-        load_best_model_at_end=True,
-        restore_callback_states_from_checkpoint=True,
+    arguments = training_arguments(
+        config,
+        settings.model.precision,
+        len(train_rows),
+        folder,
+        seed,
         metric_for_best_model=f"eval_{config.best_metric}",
         greater_is_better=config.best_metric == "accuracy",
-        bf16=pick_dtype(settings.model.precision, device) == torch.bfloat16,
-        use_cpu=device.type == "cpu",
-        dataloader_pin_memory=device.type != "cpu",
-        remove_unused_columns=False,
-        label_names=["labels"],
-        report_to="none",
-        seed=seed,
     )
     return Trainer(
         model=model,

@@ -1,0 +1,66 @@
+"""What training has in common, whatever the form of Sieve: its settings, and transformers' arguments made of them."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from transformers import TrainingArguments
+
+from rag.models.base import Precision, pick_device, pick_dtype
+from rag.processes import world_size
+from rag.settings import Settings
+
+
+class TrainSettings(Settings):
+    """How any Sieve is trained."""
+
+    epochs: float = Field(gt=0)
+    learning_rate: float = Field(gt=0)
+    warmup_ratio: float = Field(ge=0, lt=1)
+    batch_size: int = Field(ge=1)
+    gradient_accumulation: int = Field(ge=1)
+    gradient_checkpointing: bool = False
+    """Compute activations twice instead of keeping them: less memory, more time."""
+    scheduler: Literal["linear", "cosine", "constant_with_warmup"]
+    weight_decay: float = Field(ge=0)
+    patience: int = Field(ge=1)
+    """Stop after this many evaluations without a better one."""
+    evals_per_epoch: int = Field(ge=1)
+
+
+def training_arguments(
+    config: TrainSettings, precision: Precision, rows: int, folder: Path, seed: int, **options: Any
+) -> TrainingArguments:
+    """Evaluate and save `evals_per_epoch` times in an epoch of `rows`, over all processes; `options` are what one form adds."""
+    device = pick_device("auto")
+    rows_per_step = config.batch_size * config.gradient_accumulation * world_size()
+    steps = max(1, rows // (rows_per_step * config.evals_per_epoch))
+    return TrainingArguments(
+        output_dir=str(folder),
+        num_train_epochs=config.epochs,
+        learning_rate=config.learning_rate,
+        warmup_steps=config.warmup_ratio,
+        lr_scheduler_type=config.scheduler,
+        weight_decay=config.weight_decay,
+        per_device_train_batch_size=config.batch_size,
+        per_device_eval_batch_size=config.batch_size,
+        gradient_accumulation_steps=config.gradient_accumulation,
+        activation_checkpointing=config.gradient_checkpointing,
+        eval_strategy="steps",
+        eval_steps=steps,
+        save_strategy="steps",
+        save_steps=steps,
+        save_total_limit=2,
+        logging_steps=10,
+        load_best_model_at_end=True,
+        restore_callback_states_from_checkpoint=True,
+        bf16=pick_dtype(precision, device) == torch.bfloat16,
+        use_cpu=device.type == "cpu",
+        dataloader_pin_memory=device.type != "cpu",
+        remove_unused_columns=False,
+        label_names=["labels"],
+        report_to="none",
+        seed=seed,
+        **options,
+    )
