@@ -26,7 +26,7 @@ NOTHING = Figure(None, None, None)
 def share(hits: Sequence[bool], questions: Sequence[str], *, resamples: int, seed: int) -> Figure:
     """Share of rows that hit, with an interval by question; not defined without rows."""
     counts = [(float(hit), 1.0) for hit in hits]
-    return ratio(counts, questions, lambda sums: _divide(sums[:, 0], sums[:, 1]), resamples=resamples, seed=seed)
+    return ratio(counts, questions, lambda sums: divide(sums[:, 0], sums[:, 1]), resamples=resamples, seed=seed)
 
 
 def macro_f1(flagged: Sequence[bool], distracted: Sequence[bool], questions: Sequence[str], *, resamples: int, seed: int) -> Figure:
@@ -35,7 +35,7 @@ def macro_f1(flagged: Sequence[bool], distracted: Sequence[bool], questions: Seq
 
     def of(sums: FloatArray) -> FloatArray:
         wrong = sums[:, 2]
-        both = [np.nan_to_num(_divide(2 * sums[:, i], 2 * sums[:, i] + wrong)) for i in (0, 1)]
+        both = [np.nan_to_num(divide(2 * sums[:, i], 2 * sums[:, i] + wrong)) for i in (0, 1)]
         return np.asarray((both[0] + both[1]) / 2)
 
     return ratio(counts, questions, of, resamples=resamples, seed=seed)
@@ -89,7 +89,7 @@ def auc_figure(scores: Sequence[float], positive: Sequence[bool], questions: Seq
         won[home] += np.bincount(homes, weights=outcome, minlength=len(names))
     up, down = np.bincount(index[labels], minlength=len(names)), np.bincount(homes, minlength=len(names))
     drawn = [
-        _divide(((weights @ won) * weights).sum(axis=1), (weights @ up) * (weights @ down))
+        divide(((weights @ won) * weights).sum(axis=1), (weights @ up) * (weights @ down))
         for weights in _weights(np.ones(len(names), dtype=np.int64), len(names), resamples, seed)
     ]
     return _figure(value, np.concatenate(drawn))
@@ -105,7 +105,8 @@ def _weights(sizes: npt.NDArray[Any], questions: int, resamples: int, seed: int)
     ]
 
 
-def _divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+def divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    """Quotients, not a number where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.full_like(numerator, np.nan), where=denominator > 0)
 
 

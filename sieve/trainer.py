@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import EarlyStoppingCallback, EvalPrediction, Trainer
+from transformers import EvalPrediction, Trainer
 
 from sieve.data import Collator, Row
 from sieve.model import Backbone
 from sieve.settings import SieveSettings
-from sieve.training import training_arguments
+from sieve.training import callbacks, training_arguments
 
 
 def build_trainer(
@@ -40,7 +40,7 @@ def build_trainer(
         data_collator=Collator(backbone.tokenizer, settings.inputs, backbone.model.config.model_type),
         compute_loss_func=cross_entropy,
         compute_metrics=accuracy,
-        callbacks=[EarlyStoppingCallback(config.patience)],
+        callbacks=callbacks(config),
     )
 
 

@@ -1,11 +1,12 @@
 """What training has in common, whatever the form of Sieve: its settings, and transformers' arguments made of them."""
 
+import time
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from pydantic import Field
-from transformers import TrainingArguments
+from transformers import EarlyStoppingCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from rag.models.base import Precision, pick_device, pick_dtype
 from rag.processes import world_size
@@ -27,6 +28,33 @@ class TrainSettings(Settings):
     patience: int = Field(ge=1)
     """Stop after this many evaluations without a better one."""
     evals_per_epoch: int = Field(ge=1)
+    minutes: float | None = Field(default=None, gt=0)
+    """Stop after this much time, evaluations included, with a last evaluation; a run that goes on after a kill begins to count again.
+    A schedule that falls to zero would be cut off: choose `constant_with_warmup`."""
+
+
+class TimeBudget(TrainerCallback):
+    """Ends training, with a last evaluation, at the first step after its time."""
+
+    def __init__(self, minutes: float) -> None:
+        """Count from the beginning of training."""
+        self.seconds = 60 * minutes
+        self.began = time.monotonic()
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Begin to count."""
+        self.began = time.monotonic()
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Stop when time is up."""
+        if time.monotonic() - self.began >= self.seconds:
+            control.should_evaluate = control.should_save = control.should_training_stop = True
+
+
+def callbacks(config: TrainSettings) -> list[TrainerCallback]:
+    """What ends training early: no better evaluation for a while, and time."""
+    budget = [] if config.minutes is None else [TimeBudget(config.minutes)]
+    return [EarlyStoppingCallback(config.patience), *budget]
 
 
 def training_arguments(

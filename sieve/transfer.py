@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 from pydantic import Field
 from rich import box
 from rich.console import Console
@@ -21,7 +20,7 @@ from rag.provenance import command, provenance
 from rag.records import Condition, Record, RetrievalState, Text
 from rag.settings import Files, Settings
 from sieve.data import distinct
-from sieve.intervals import Figure, FloatArray, macro_f1, ratio, share
+from sieve.intervals import Figure, FloatArray, divide, macro_f1, ratio, share
 from sieve.predict import load
 from sieve.scores import Readable, readable, request, require_same_inputs, score_all
 
@@ -191,7 +190,7 @@ def measures(sets: Readable, flagged: Sequence[bool], *, resamples: int, seed: i
 
 def _f1(sums: FloatArray) -> FloatArray:
     doubled = 2 * sums[:, 0]
-    return np.divide(doubled, doubled + sums[:, 1], out=np.full_like(doubled, np.nan), where=doubled + sums[:, 1] > 0)
+    return divide(doubled, doubled + sums[:, 1])
 
 
 def _measure(figure: Figure, n: int) -> Measure:

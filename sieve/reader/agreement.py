@@ -35,7 +35,7 @@ class Reading(NamedTuple):
     """What a reader makes of one document."""
 
     answer: str
-    """The answer that it most likely gives, `not X` where it denies X."""
+    """The answer that it most likely gives, `not X` where it denies X; blank where it so surely gives none that it was not asked."""
     silent: float
     """Probability that it gives none, from 0 to 1."""
     log_probability: float

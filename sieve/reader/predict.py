@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from rag.checkpoint import Manifest, require_same_base
 from rag.models.base import Precision, pick_device, pick_dtype
@@ -21,7 +21,8 @@ from sieve.screening import Removal, Screening, batches, groups
 from sieve.threshold import DEFAULT
 
 BOTH_ANSWER = 0.05
-"""Documents that both answer with a lower probability than this are not compared: they could not disagree with a higher one."""
+"""Documents that both answer with a lower probability than this are not compared: they could not disagree with a higher one. A document
+that answers with a lower one is not asked what."""
 
 
 class Passage(NamedTuple):
@@ -74,17 +75,6 @@ class ReaderSieve:
         self.remembered = remembered
         self._readings: dict[Passage, Reading] = {}
         self._log_likelihoods: dict[tuple[Passage, str], float] = {}
-        self._greedy = GenerationConfig(
-            do_sample=False,
-            max_new_tokens=inputs.max_answer_tokens,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
-            bos_token_id=tokenizer.bos_token_id,
-            # Every document is made to answer; how likely it is to say nothing is a figure of its own.
-            begin_suppress_tokens=[tokenizer.eos_token_id],
-            output_logits=True,
-            return_dict_in_generate=True,
-        )
 
     def screen(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[Screening]:
         """Score each question with its own set of documents. Raises InputError for a question that leaves no room for documents."""
@@ -185,23 +175,63 @@ class ReaderSieve:
         readings: dict[int, Reading] = {}
         for batch in batches([len(prompt) + self.inputs.max_answer_tokens for prompt in prompts], self.batch_tokens):
             padded = left_pad([prompts[i] for i in batch], int(self.tokenizer.pad_token_id))
-            del padded["position_ids"]  # `generate` makes its own from the mask
             inputs = {name: tensor.to(self.model.device) for name, tensor in padded.items()}
-            generated = self.model.generate(**inputs, generation_config=self._greedy)
-            new = generated.sequences[:, padded["input_ids"].shape[1] :]
-            steps = [step.float().log_softmax(-1) for step in generated.logits]
-            silent = steps[0][:, self.tokenizer.eos_token_id].exp().tolist()
-            chosen = torch.cat([step.gather(1, new[:, i : i + 1]) for i, step in enumerate(steps)], dim=1).tolist()
-            if not all(map(math.isfinite, silent)):
+            output = self.model(**inputs, use_cache=True, logits_to_keep=1)
+            log_probabilities = output.logits[:, -1].float().log_softmax(-1)
+            silent = log_probabilities[:, self.tokenizer.eos_token_id].exp()
+            if not silent.isfinite().all():
                 raise RuntimeError("the reader's logits are not numbers")
-            for i, quiet, ids, log_probabilities in zip(batch, silent, new.tolist(), chosen, strict=True):
-                readings[i] = self._reading(quiet, ids, log_probabilities)
+            readings |= {i: Reading("", quiet, 0.0) for i, quiet in zip(batch, silent.tolist(), strict=True)}
+            speaking = (1 - silent >= BOTH_ANSWER).nonzero()[:, 0]
+            answers = self._answers(log_probabilities[speaking], speaking, output.cache, inputs["attention_mask"])
+            for row, (ids, log_probability) in zip(speaking.tolist(), answers, strict=True):
+                answer = " ".join(str(self.tokenizer.decode(ids, skip_special_tokens=True)).split())
+                readings[batch[row]] = Reading(answer, readings[batch[row]].silent, log_probability)
         return [readings[i] for i in range(len(prompts))]
 
-    def _reading(self, silent: float, ids: list[int], log_probabilities: list[float]) -> Reading:
-        end = ids.index(self.tokenizer.eos_token_id) if self.tokenizer.eos_token_id in ids else len(ids)
-        answer = " ".join(str(self.tokenizer.decode(ids[:end], skip_special_tokens=True)).split())
-        return Reading(answer, silent, math.fsum(log_probabilities[: end + 1]))
+    def _answers(
+        self, log_probabilities: torch.Tensor, rows: torch.Tensor, cache: DynamicCache, mask: torch.Tensor
+    ) -> list[tuple[list[int], float]]:
+        """Go on greedily from the prompts of `rows`: ids without the end, and the log probability with it.
+
+        `log_probabilities`, [rows, vocabulary], are those of the first token, which is made to be another than the end: how likely a
+        document is to say nothing is a figure of its own. Rows that have ended leave the batch, once they are half of it.
+        """
+        end = int(self.tokenizer.eos_token_id)
+        answers: list[list[int]] = [[] for _ in rows]
+        totals = [0.0] * len(answers)
+        running = list(range(len(answers)))  # of the rows in the batch, which answer each continues
+        ended: set[int] = set()
+        cache.batch_select_indices(rows)
+        mask = mask[rows]
+        allowed = log_probabilities.index_fill(1, torch.tensor([end], device=mask.device), -math.inf)
+        for _ in range(self.inputs.max_answer_tokens):
+            chosen = allowed.argmax(-1)
+            gained = log_probabilities.gather(1, chosen[:, None])[:, 0].tolist()
+            for answer, token, more in zip(running, chosen.tolist(), gained, strict=True):
+                if answer not in ended:
+                    totals[answer] += more
+                    if token == end:
+                        ended.add(answer)
+                    else:
+                        answers[answer].append(token)
+            if len(ended) == len(answers):
+                break
+            going = [row for row, answer in enumerate(running) if answer not in ended]
+            if 2 * len(going) <= len(running):
+                keep = torch.tensor(going, device=mask.device)
+                cache.batch_select_indices(keep)
+                running, chosen, mask = [running[row] for row in going], chosen[keep], mask[keep]
+            mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
+            output = self.model(
+                input_ids=chosen[:, None],
+                attention_mask=mask,
+                position_ids=mask.sum(-1, keepdim=True) - 1,
+                cache=cache,
+                use_cache=True,
+            )
+            allowed = log_probabilities = output.logits[:, -1].float().log_softmax(-1)
+        return list(zip(answers, totals, strict=True))
 
     @torch.inference_mode()
     def _likelihoods_of(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:

@@ -53,8 +53,8 @@ def fit(
         for name, examples in (("training", train[:limit]), ("validation", validation))
     }  # fmt: skip
     model = trainable(backbone, config.model, init)
-    pad_id = int(backbone.tokenizer.pad_token_id)
-    trainer = build_trainer(model, config, seed, pad_id, prepared["training"], prepared["validation"], out / "trainer")
+    pad_id, end_id = int(backbone.tokenizer.pad_token_id), int(backbone.tokenizer.eos_token_id)
+    trainer = build_trainer(model, config, seed, pad_id, end_id, prepared["training"], prepared["validation"], out / "trainer")
     trainer.train(resume_from_checkpoint=last_checkpoint(out / "trainer"))
     trainer.accelerator.wait_for_everyone()
     if trainer.is_world_process_zero():

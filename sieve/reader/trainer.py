@@ -1,15 +1,16 @@
 """Set up transformers' trainer for the reader."""
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import EarlyStoppingCallback, Trainer
+from transformers import Trainer
 
 from sieve.reader.data import Collator, Row
 from sieve.reader.settings import ReaderSettings
-from sieve.training import training_arguments
+from sieve.training import callbacks, training_arguments
 
 
 def build_trainer(
@@ -17,11 +18,12 @@ def build_trainer(
     settings: ReaderSettings,
     seed: int,
     pad_id: int,
+    end_id: int,
     train_rows: list[Row],
     validation_rows: list[Row],
     folder: Path,
 ) -> Trainer:
-    """Set up transformers' Trainer with cross-entropy on the answers; evaluation computes the loss alone."""
+    """Set up transformers' Trainer with `reading_loss`; evaluation computes the loss alone."""
     config = settings.train
     arguments = training_arguments(
         config,
@@ -39,19 +41,29 @@ def build_trainer(
         train_dataset=train_rows,
         eval_dataset=validation_rows,
         data_collator=Collator(pad_id),
-        compute_loss_func=partial(answer_loss, accumulation=config.gradient_accumulation),
-        callbacks=[EarlyStoppingCallback(config.patience)],
+        compute_loss_func=partial(reading_loss, end_id=end_id, accumulation=config.gradient_accumulation),
+        callbacks=callbacks(config),
     )
 
 
-def answer_loss(
-    outputs: Any, labels: torch.Tensor, num_items_in_batch: int | torch.Tensor | None = None, *, accumulation: int = 1
+def reading_loss(
+    outputs: Any, labels: torch.Tensor, num_items_in_batch: int | torch.Tensor | None = None, *, end_id: int, accumulation: int = 1
 ) -> torch.Tensor:
-    """Cross-entropy over the tokens of each answer, averaged within a row and then over rows: a long answer weighs as much as a short one.
+    """What a document says, and for one that speaks, that it does: the mean over rows of two cross-entropies, in nats.
+
+    The first is that of the answer's tokens, averaged within the row, so that a long answer weighs as much as a short one. The second,
+    of documents with an answer, is -log(1 - P(`end_id` first)). Without it, whether a document speaks would be learnt from silent
+    documents with full weight and from the others with a fraction of it, one token of several.
 
     In training, where the trainer gives `num_items_in_batch` (it counts tokens, which are no measure here) and leaves the average over
     the batches of a step to the loss, the sum is divided by their number, `accumulation`.
     """
-    losses = torch.nn.functional.cross_entropy(outputs.logits.float().transpose(1, 2), labels, reduction="none", ignore_index=-100)
-    loss = (losses.sum(1) / (labels != -100).sum(1)).mean()
+    logits = outputs.logits.float()
+    losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none", ignore_index=-100)
+    given = labels != -100
+    rows, first = torch.arange(len(labels), device=labels.device), given.int().argmax(1)
+    opening = logits[rows, first]
+    others = opening.index_fill(1, torch.tensor([end_id], device=labels.device), -math.inf).logsumexp(1)
+    speaks = torch.where(labels[rows, first] == end_id, 0.0, opening.logsumexp(1) - others)
+    loss = (losses.sum(1) / given.sum(1) + speaks).mean()
     return loss if num_items_in_batch is None else loss / accumulation

@@ -70,3 +70,12 @@ def test_two_steps_and_two_more_are_four_steps(
     assert resumed.state.global_step == straight.state.global_step == 4
     assert len(losses(straight)) == 4
     assert losses(resumed) == pytest.approx(losses(straight), abs=1e-4)
+
+
+def test_training_ends_when_its_time_is_up_with_an_evaluation(
+    base: Callable[[str], Path], job_in: Callable[..., TrainJob], run: Callable[..., Any], tmp_path: Path
+) -> None:
+    job = job_in(tmp_path, base("llama"), lora=LoraSettings(r=4, alpha=8), epochs=50, minutes=1e-9)
+    trainer = run(job, tmp_path / "out")
+    assert trainer.state.global_step == 1
+    assert [entry["step"] for entry in trainer.state.log_history if "eval_loss" in entry] == [1]

@@ -14,7 +14,7 @@ from sieve.reader.inputs import InputSettings
 from sieve.reader.model import ModelSettings
 from sieve.reader.predict import ReaderSieve
 from sieve.reader.settings import ReaderSettings, TrainSettings
-from sieve.reader.trainer import answer_loss
+from sieve.reader.trainer import reading_loss
 from sieve.settings import TrainJob
 from sieve.train import train
 
@@ -56,7 +56,7 @@ def job(base: Path, data: DataSettings, **changes: object) -> TrainJob:
             model=ModelSettings(base=str(base), lora=LoraSettings(r=8, alpha=32), precision="fp32"),
             inputs=InputSettings(max_length=64, max_answer_tokens=4),
             train=TrainSettings(
-                epochs=12,
+                epochs=20,
                 learning_rate=2e-2,
                 warmup_ratio=0.1,
                 batch_size=8,
@@ -122,12 +122,24 @@ def test_training_can_go_on_from_a_reader(trained: Path, causal_base: Path, data
     assert result.manifest.validation["macro_f1"] > 0.9
 
 
-def test_long_and_short_answers_weigh_the_same() -> None:
-    logits = torch.zeros(2, 3, 4)
+def test_long_and_short_answers_weigh_the_same_and_speaking_as_much_as_silence() -> None:
+    end = 3
+    logits = torch.zeros(3, 3, 4)
     logits[0, :, 0] = 5.0
-    labels = torch.tensor([[0, 0, 0], [-100, -100, 1]])
-    first = -torch.log_softmax(logits[0, 0], -1)[0]
-    second = torch.log(torch.tensor(4.0))
+    labels = torch.tensor([[0, 0, 0], [-100, 1, end], [-100, -100, end]])
+    certain = -torch.log_softmax(logits[0, 0], -1)[0] - torch.log1p(-torch.softmax(logits[0, 0], -1)[end])
+    even = torch.log(torch.tensor(4.0)) - torch.log(torch.tensor(3 / 4))
+    silent = torch.log(torch.tensor(4.0))
     outputs = type("Outputs", (), {"logits": logits})
-    assert float(answer_loss(outputs, labels)) == pytest.approx(float((first + second) / 2))
-    assert float(answer_loss(outputs, labels, 4, accumulation=2)) == pytest.approx(float((first + second) / 4))
+    expected = float((certain + even + silent) / 3)
+    assert float(reading_loss(outputs, labels, end_id=end)) == pytest.approx(expected)
+    assert float(reading_loss(outputs, labels, 4, end_id=end, accumulation=2)) == pytest.approx(expected / 2)
+
+
+def test_the_loss_of_a_sure_mistake_is_finite() -> None:
+    logits = torch.full((2, 1, 4), -1e4)
+    logits[0, 0, 3] = logits[1, 0, 0] = 1e4
+    outputs = type("Outputs", (), {"logits": logits.requires_grad_()})
+    loss = reading_loss(outputs, torch.tensor([[0], [3]]), end_id=3)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert loss.isfinite() and logits.grad is not None and logits.grad.isfinite().all()
