@@ -12,13 +12,14 @@ from omegaconf import OmegaConf
 import conf
 from conf.job import check
 from data_gen.build import BuildSettings
-from eval.coverage import CoverageJob
 from eval.pipeline import EvalJob
+from eval.table import TableJob
 from rag.errors import InputError
 from rag.settings import Component, Settings
 from sage.merge import MergeJob
 from sage.settings import TrainJob as SageTrainJob
 from sieve.audit import AuditJob
+from sieve.compare import CompareJob
 from sieve.embed import EmbedJob
 from sieve.operating import OperatingJob
 from sieve.settings import TrainJob as SieveTrainJob
@@ -27,11 +28,12 @@ from sieve.transfer import TransferJob
 FOLDER = Path(conf.__file__).parent
 JOBS: dict[str, type[Settings]] = {
     "data_gen_build": BuildSettings,
-    "eval_coverage": CoverageJob,
+    "eval_table": TableJob,
     "eval_pipeline": EvalJob,
     "sage_merge": MergeJob,
     "sage_train": SageTrainJob,
     "sieve_audit": AuditJob,
+    "sieve_compare": CompareJob,
     "sieve_embed": EmbedJob,
     "sieve_operating": OperatingJob,
     "sieve_train": SieveTrainJob,

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from eval.coverage import COLUMNS, CoverageJob, compare
 from eval.figures import plot_trade_off
 from eval.report import write_report
 from eval.score import MetricRow, score
+from eval.table import TableJob, tabulate
 from rag.errors import InputError
 from rag.jsonl import write_records
 from rag.records import Condition, Document, Example, Prediction, Reason, RetrievalState
@@ -26,6 +27,13 @@ EXAMPLES = [
     )
     for n in range(8)
 ]
+
+
+COLUMNS = ("coverage", "unanswerable_f1", "macro_f1")
+
+
+def job(**settings: Any) -> TableJob:
+    return TableJob.model_validate({"columns": COLUMNS, "plot": COLUMNS[:2], **settings})
 
 
 @pytest.fixture
@@ -53,24 +61,24 @@ def test_the_table_holds_each_runs_numbers_in_the_order_given(run_at: Callable[.
     runs = [run_at("bold", 6), run_at("timid", 2)]
     out = tmp_path / "out"
     out.mkdir()
-    bold, timid = compare(CoverageJob(runs=runs, names=("1:1", "10:1")), out)
+    bold, timid = tabulate(job(runs=runs, names=("1:1", "10:1")), out)
     assert (bold.name, bold.metrics["coverage"].value, timid.metrics["coverage"].value) == ("1:1", 1.0, 0.5)
     assert bold.metrics["unanswerable_f1"].value == pytest.approx(2 / 3)
     assert timid.metrics["unanswerable_f1"].value == pytest.approx(0.8)
-    table = (out / "coverage.md").read_text(encoding="utf-8").splitlines()
+    table = (out / "table.md").read_text(encoding="utf-8").splitlines()
     row = next(line for line in table if line.startswith("| 1:1 |"))
     assert row.split(" | ")[1].startswith("1.000 (1.000 to 1.000)") and row.split(" | ")[2].startswith("0.667 (")
-    assert row.endswith("| 8 |")
-    assert [run["name"] for run in json.loads((out / "coverage.json").read_text(encoding="utf-8"))["runs"]] == ["1:1", "10:1"]
-    assert (out / "coverage.png").read_bytes().startswith(b"\x89PNG")
+    assert row.endswith("| 4 / 2 | 2 / 0 | n/a | 8 |")
+    assert [run["name"] for run in json.loads((out / "table.json").read_text(encoding="utf-8"))["runs"]] == ["1:1", "10:1"]
+    assert (out / "table.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_same_runs_give_the_same_bytes(run_at: Callable[..., Path], tmp_path: Path) -> None:
     runs = [run_at("a", 6), run_at("b", 2)]
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
-        compare(CoverageJob(runs=runs), tmp_path / name)
-    for file in ("coverage.png", "coverage.md", "coverage.json"):
+        tabulate(job(runs=runs), tmp_path / name)
+    for file in ("table.png", "table.md", "table.json"):
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
 
 
@@ -80,38 +88,50 @@ def test_runs_on_other_examples_are_refused(run_at: Callable[..., Path], tmp_pat
         with pytest.raises(
             InputError, match="runs: expected runs on the same examples and by the same matching rule, got .*first: 8 examples"
         ):
-            compare(CoverageJob(runs=[run_at("first", 6) if not (tmp_path / "first").exists() else tmp_path / "first", third]), tmp_path)
+            tabulate(job(runs=[run_at("first", 6) if not (tmp_path / "first").exists() else tmp_path / "first", third]), tmp_path)
 
 
 def test_runs_that_scored_again_have_no_examples_beside_them(run_at: Callable[..., Path], tmp_path: Path) -> None:
     runs = [run_at("a", 6), run_at("b", 2)]
     (runs[1] / "examples.jsonl").unlink()
-    assert [run.name for run in compare(CoverageJob(runs=runs), tmp_path)] == ["a", "b"]
+    assert [run.name for run in tabulate(job(runs=runs), tmp_path)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("names", [("one",), ("same", "same")])
 def test_names_that_do_not_name_each_run_are_refused(names: tuple[str, ...], run_at: Callable[..., Path], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="names: expected one name for each of 2 runs, all different"):
-        compare(CoverageJob(runs=[run_at("a", 6), run_at("b", 2)], names=names), tmp_path)
+        tabulate(job(runs=[run_at("a", 6), run_at("b", 2)], names=names), tmp_path)
 
 
 def test_a_folder_without_a_report_is_named(run_at: Callable[..., Path], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere/report.json: expected a JSON file, found nothing at that path"):
-        compare(CoverageJob(runs=[tmp_path / "nowhere"]), tmp_path)
+        tabulate(job(runs=[tmp_path / "nowhere"]), tmp_path)
     folder = run_at("a", 6)
     (folder / "report.json").write_text("[]")
     with pytest.raises(InputError, match="report.json: expected a report that eval.pipeline wrote"):
-        compare(CoverageJob(runs=[folder]), tmp_path)
+        tabulate(job(runs=[folder]), tmp_path)
 
 
 def test_a_metric_that_does_not_apply_is_neither_drawn_nor_shown_as_zero(run_at: Callable[..., Path], tmp_path: Path) -> None:
     only_unanswerable = run_at("a", 2, EXAMPLES[4:])
-    [run] = compare(CoverageJob(runs=[only_unanswerable]), tmp_path)
+    [run] = tabulate(job(runs=[only_unanswerable]), tmp_path)
     assert run.metrics[COLUMNS[0]].value is None
-    assert "| a | n/a | " in (tmp_path / "coverage.md").read_text(encoding="utf-8")
+    assert "| a | n/a | " in (tmp_path / "table.md").read_text(encoding="utf-8")
 
 
 def test_an_interval_that_does_not_hold_its_value_is_drawn_one_sided(tmp_path: Path) -> None:
     row = MetricRow(name="coverage", value=0.5, low=0.6, high=0.7, n=3, questions=3)
     plot_trade_off(["a"], [row], [row], ("x", "y"), tmp_path / "p.png")
     assert (tmp_path / "p.png").stat().st_size > 1000
+
+
+def test_runs_that_differ_on_purpose_stand_side_by_side(run_at: Callable[..., Path], tmp_path: Path) -> None:
+    runs = [run_at("all", 6), run_at("fewer", 2, EXAMPLES[:6])]
+    table = tabulate(job(runs=runs, same_examples=False, plot=None), tmp_path)
+    assert [(run.n, run.commit) for run in table] == [(8, "abc"), (6, "abc")]
+    assert not (tmp_path / "table.png").exists()
+
+
+def test_a_metric_that_does_not_exist_is_named_with_its_neighbour(run_at: Callable[..., Path], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="columns: no metric is called 'macro_f2'.*macro_f1"):
+        tabulate(job(runs=[run_at("a", 6)], columns=["macro_f2"]), tmp_path)
