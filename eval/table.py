@@ -54,7 +54,7 @@ class Run(Record):
     questions: int
     counts: ResponseCountsRow
     milliseconds: float | None
-    """Mean of all stages together; none where the run did not measure it."""
+    """Mean of the whole system; none where the run did not measure it."""
     metrics: dict[str, MetricRow]
 
 
@@ -106,7 +106,7 @@ def tabulate(settings: TableJob, out: Path) -> list[Run]:
 
 
 def _run(name: str, folder: Path, commit: str, report: Report, wanted: Iterable[str]) -> Run:
-    spent = [row.mean * row.n for row in report.latency]
+    whole = next((row.mean for row in report.latency if row.stage == "total"), None)
     return Run(
         name=name,
         folder=str(folder),
@@ -114,7 +114,7 @@ def _run(name: str, folder: Path, commit: str, report: Report, wanted: Iterable[
         n=report.n,
         questions=report.questions,
         counts=report.counts,
-        milliseconds=sum(spent) / report.n if spent else None,
+        milliseconds=whole,
         metrics={row.name: row for row in report.metrics if row.name in wanted},
     )
 
