@@ -14,11 +14,11 @@ from rag.checkpoint import MANIFEST, hashes, read_manifest, sha256
 from rag.jsonl import read_files
 from rag.provenance import command, provenance
 from rag.settings import Files, InputPath, JobSettings, Settings
-from sieve.audit_report import markdown, render, write_json
 from sieve.card import write_card
+from sieve.measure.audit_report import markdown, render, write_json
+from sieve.measure.probes import Audit, AuditSettings, audit
+from sieve.measure.scores import require_same_inputs
 from sieve.predict import load
-from sieve.probes import Audit, AuditSettings, audit
-from sieve.scores import require_same_inputs
 
 logger = logging.getLogger(__name__)
 

@@ -25,10 +25,10 @@ from rag.provenance import command, provenance
 from rag.records import DocumentLabel, Example, Record, Text
 from rag.settings import Files, Settings
 from sieve.data import distinct, group_of
-from sieve.intervals import Figure, FloatArray, divide, macro_f1, ratio
+from sieve.measure.intervals import Figure, FloatArray, divide, macro_f1, ratio
+from sieve.measure.probes import should_flag
+from sieve.measure.scores import Request, Scored, readable, request, require_same_inputs, score_all
 from sieve.predict import AnySieve, load
-from sieve.probes import should_flag
-from sieve.scores import Request, Scored, readable, request, require_same_inputs, score_all
 
 FALSE = frozenset((DocumentLabel.CONFLICT, DocumentLabel.NEGATED, DocumentLabel.ADVERSARIAL))
 """Labels of documents that are to blame in a distracted set."""

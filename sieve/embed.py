@@ -27,11 +27,11 @@ from rag.provenance import command, provenance
 from rag.records import Example, Record, Text
 from rag.settings import Files, JobSettings
 from sieve.data import distinct, outputs
-from sieve.inputs import InputSettings
-from sieve.intervals import share
-from sieve.model import ModelSettings, load_backbone
+from sieve.joint.inputs import InputSettings
+from sieve.joint.model import ModelSettings, load_backbone
+from sieve.measure.intervals import share
+from sieve.measure.scores import readable, request
 from sieve.predict import ReaderSieve, Sieve, load
-from sieve.scores import readable, request
 from sieve.threshold import DEFAULT
 
 FloatArray = npt.NDArray[np.float64]
@@ -143,7 +143,7 @@ def run(settings: EmbedJob, out: Path) -> Embeddings:
         data=data,
         provenance={"command": command("sieve.embed"), **provenance()},
     )
-    from sieve.figures import plot_embeddings
+    from sieve.measure.figures import plot_embeddings
 
     plot_embeddings(maps, conditions, out / "embed.png")
     (out / "embed.json").write_text(result.model_dump_json(indent=2) + "\n", encoding="utf-8")

@@ -20,12 +20,12 @@ from rag.jsonl import read_files
 from rag.provenance import command, provenance
 from rag.records import Record, Text
 from rag.settings import Files, InputPath, JobSettings
-from sieve.audit_report import number, numbers
 from sieve.calibration import Bin, expected_calibration_error, reliability, rescale
-from sieve.intervals import auc_figure, macro_f1
+from sieve.measure.audit_report import number, numbers
+from sieve.measure.intervals import auc_figure, macro_f1
+from sieve.measure.probes import should_flag
+from sieve.measure.scores import readable, request, require_same_inputs, score_all
 from sieve.predict import load
-from sieve.probes import should_flag
-from sieve.scores import readable, request, require_same_inputs, score_all
 from sieve.threshold import rates
 
 HEADER = ("threshold", "Macro-F1", "interval", "TPR", "TNR", "FPR", "FNR")
@@ -142,7 +142,7 @@ def run(settings: OperatingJob, out: Path) -> Operating:
         table.add_row(*cells)
     console.print(summary(result), table)
     try:
-        from sieve.figures import plot_rates, plot_reliability
+        from sieve.measure.figures import plot_rates, plot_reliability
     except ImportError:
         console.print("no pictures: matplotlib is not installed; pip install 'sieve-and-sage\\[figures]'")
     else:

@@ -1,11 +1,16 @@
-"""What every form of Sieve says of a set, and how sets are taken apart and batched."""
+"""What all forms of Sieve share: what they say of a set, how its documents become text, groups and batches."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from rag.records import Document
+from rag.render import neutralise
 from rag.text import near_identical
+
+CHARACTERS_PER_TOKEN = 20
+"""A document is cut to this many characters for each token of the budget before it is tokenized: far more than any language
+needs, and it keeps a document of a million characters from costing seconds."""
 
 
 class Screening(NamedTuple):
@@ -30,6 +35,13 @@ class Removal(NamedTuple):
     """Place of the best-ranked document among `ids`, counted from 1."""
     score: float
     """P(distracted) of what remains."""
+
+
+def document_text(document: Document, max_length: int, reserved: Sequence[str]) -> tuple[str, bool]:
+    """Title and text as a model reads them, without control tokens, and whether they were far too long for `max_length` tokens and cut."""
+    text = " ".join(f"{document.title}. {document.text}".split()) if document.title else " ".join(document.text.split())
+    limit = max_length * CHARACTERS_PER_TOKEN
+    return neutralise(text[:limit], reserved), len(text) > limit
 
 
 def groups(documents: Sequence[Document]) -> list[list[Document]]:

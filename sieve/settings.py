@@ -1,35 +1,14 @@
-"""Settings of the Sieve's training job; the paper's values are in conf/sieve/longformer_base_4096.yaml."""
+"""Settings of the Sieve's training job."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from rag.settings import InputPath, JobSettings, Settings
-from sieve import training
+from rag.settings import InputPath, JobSettings
 from sieve.data import DataSettings, Objective
-from sieve.inputs import InputSettings
-from sieve.model import ModelSettings
-from sieve.probes import AuditSettings
+from sieve.joint.settings import SieveSettings
+from sieve.measure.probes import AuditSettings
 from sieve.reader.settings import ReaderSettings
-from sieve.threshold import ThresholdSettings
-
-
-class TrainSettings(training.TrainSettings):
-    """How a Sieve of the paper's form is trained."""
-
-    best_metric: Literal["loss", "accuracy"]
-    """Validation metric that picks the checkpoint."""
-
-
-class SieveSettings(Settings):
-    """A file of conf/sieve whose form is the paper's: the whole set, or each pair of documents, is one sequence."""
-
-    form: Literal["joint"] = "joint"
-    model: ModelSettings
-    inputs: InputSettings
-    train: TrainSettings
-    threshold: ThresholdSettings = ThresholdSettings()
-
 
 AnySettings = Annotated[SieveSettings | ReaderSettings, Field(discriminator="form")]
 """A file of conf/sieve; `form` says which."""

@@ -20,13 +20,13 @@ from rag.processes import world_size
 from rag.provenance import command, provenance
 from rag.records import Example
 from rag.splits import require_disjoint
-from sieve import joint
-from sieve.audit_report import verdict_line, write_json
 from sieve.card import write_card
 from sieve.data import Classes, classes, group_of, leave_out
 from sieve.fitted import Fitted
+from sieve.joint import train as joint
+from sieve.measure.audit_report import verdict_line, write_json
+from sieve.measure.probes import audit
 from sieve.predict import AnySieve, load
-from sieve.probes import audit
 from sieve.reader import train as reader
 from sieve.reader.settings import ReaderSettings
 from sieve.settings import TrainJob

@@ -20,9 +20,9 @@ from rag.provenance import command, provenance
 from rag.records import Condition, Record, RetrievalState, Text
 from rag.settings import Files, Settings
 from sieve.data import distinct
-from sieve.intervals import Figure, FloatArray, divide, macro_f1, ratio, share
+from sieve.measure.intervals import Figure, FloatArray, divide, macro_f1, ratio, share
+from sieve.measure.scores import Readable, readable, request, require_same_inputs, score_all
 from sieve.predict import load
-from sieve.scores import Readable, readable, request, require_same_inputs, score_all
 
 COLUMNS = {
     "respond@answerable": Condition.ANSWERABLE,
@@ -271,7 +271,7 @@ def show(result: Transfer, out: Path) -> None:
     console.print(summary(result), table)
     if result.curves:
         try:
-            from sieve.figures import plot_curves
+            from sieve.measure.figures import plot_curves
         except ImportError:
             console.print("no picture: matplotlib is not installed; pip install 'sieve-and-sage\\[figures]'")
         else:

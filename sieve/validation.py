@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sieve.calibration import calibrate, expected_calibration_error, logit
-from sieve.intervals import Figure, auc_figure, macro_f1, share
+from sieve.measure.intervals import Figure, auc_figure, macro_f1, share
 from sieve.threshold import ThresholdSettings, rates
 
 RESAMPLES = 1000

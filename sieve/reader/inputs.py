@@ -12,7 +12,7 @@ from rag.models.base import control_tokens
 from rag.records import Document
 from rag.render import neutralise
 from rag.settings import Settings
-from sieve.inputs import document_text
+from sieve.screening import document_text
 
 MIN_PASSAGE = 8
 """A document of which fewer tokens fit is not worth reading."""

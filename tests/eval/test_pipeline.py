@@ -31,8 +31,8 @@ from sage.model import ModelSettings as SageModel
 from serve.systems import prompted
 from serve.systems.always_abstain import AlwaysAbstain
 from serve.systems.sieve_and_sage import SieveAndSage, load
-from sieve.inputs import InputSettings as SieveInputs
-from sieve.model import ModelSettings as SieveModel
+from sieve.joint.inputs import InputSettings as SieveInputs
+from sieve.joint.model import ModelSettings as SieveModel
 
 GOLD = "The capital of Peru is Lima."
 OTHER = "The capital of Peru is Cusco."
@@ -263,10 +263,10 @@ SCHEDULE = {"learning_rate": 0.01, "warmup_ratio": 0.05, "scheduler": "linear", 
 
 
 def train_sieve(base: Path, train: Path, validation: Path, out: Path) -> None:
-    stage = sieve.settings.SieveSettings(
+    stage = sieve.joint.settings.SieveSettings(
         model=SieveModel(base=str(base), lora=LORA, precision="fp32"),
         inputs=SieveInputs(max_length=256),
-        train=sieve.settings.TrainSettings(**SCHEDULE, epochs=15, weight_decay=0.0, evals_per_epoch=1, best_metric="loss"),
+        train=sieve.joint.settings.TrainSettings(**SCHEDULE, epochs=15, weight_decay=0.0, evals_per_epoch=1, best_metric="loss"),
     )
     data = sieve.data.DataSettings(train=train, validation=validation)
     sieve.train.train(sieve.settings.TrainJob(sieve=stage, data=data), out)

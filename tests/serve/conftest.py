@@ -10,7 +10,7 @@ from rag.records import Document, Query
 from rag.render import ranked, render
 from sage.parse import parse
 from sage.predict import Reply
-from sieve.predict import Removal, Screening, units
+from sieve.screening import Removal, Screening, units
 
 Scorer = Callable[[Sequence[Document]], Any]
 Speaker = Callable[[str, Sequence[Document]], str]

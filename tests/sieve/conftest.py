@@ -26,10 +26,11 @@ from rag.models.lora import LoraSettings
 from rag.records import Condition, Document, Example, RetrievalState
 from rag.render import ranked
 from sieve.data import DataSettings
-from sieve.inputs import InputSettings
-from sieve.model import Backbone, ModelSettings, load_backbone
+from sieve.joint.inputs import InputSettings
+from sieve.joint.model import Backbone, ModelSettings, load_backbone
+from sieve.joint.settings import SieveSettings, TrainSettings
 from sieve.predict import Removal, Screening
-from sieve.settings import SieveSettings, TrainJob, TrainSettings
+from sieve.settings import TrainJob
 
 CONTROL = ["<cls>", "<pad>", "<sep>", "<unk>", "<eos>"]
 WORDS = [*(f"w{i}" for i in range(100)), "the", "answer", "is", "red", "blue"]

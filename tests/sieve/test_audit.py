@@ -16,13 +16,13 @@ from rag.models.lora import LoraSettings
 from rag.records import Example
 from sieve.audit import AuditData, AuditJob
 from sieve.audit import run as run_audit
-from sieve.audit_report import read_audit
 from sieve.card import write_card
 from sieve.data import leave_out
+from sieve.measure.audit_report import read_audit
+from sieve.measure.probes import AUDIT, Audit, AuditSettings, Limit
 from sieve.operating import OperatingJob
 from sieve.operating import run as run_operating
 from sieve.predict import Sieve, load
-from sieve.probes import AUDIT, Audit, AuditSettings, Limit
 from sieve.settings import TrainJob
 from sieve.threshold import ThresholdSettings, choose, rates
 from sieve.train import train

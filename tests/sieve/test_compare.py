@@ -15,7 +15,7 @@ from rag.jsonl import write_records
 from rag.models.lora import LoraSettings
 from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
 from sieve.compare import CompareJob, Cost, _Draw, compared, cost, run
-from sieve.scores import Scored, request
+from sieve.measure.scores import Scored, request
 from sieve.settings import TrainJob
 from sieve.train import train
 
@@ -115,7 +115,7 @@ def test_the_job(trained: tuple[Path, ...], make_example: MakeExample, tmp_path:
         sizes.append(len(questions))
         return real(self, questions, documents)
 
-    monkeypatch.setattr("sieve.predict.Sieve.screen", counting)
+    monkeypatch.setattr("sieve.joint.predict.Sieve.screen", counting)
     again = run(job, out)
     assert [row.model_copy(update={"cost": FREE}) for row in again.rows] == [row.model_copy(update={"cost": FREE}) for row in result.rows]
     assert set(sizes) == {1}, "only the timed sets are scored again"

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from rag.checkpoint import hashes, sha256
 from rag.errors import InputError
 from rag.records import Condition, Document, Example, RetrievalState
-from sieve.data import Collator, DataSettings, Objective, classes, distinct, draw, rows
-from sieve.inputs import InputSettings
-from sieve.model import Backbone
+from sieve.data import DataSettings, Objective, classes, distinct, draw
+from sieve.joint.data import Collator, rows
+from sieve.joint.inputs import InputSettings
+from sieve.joint.model import Backbone
 
 SETTINGS = InputSettings(max_length=32)
 STATES = {
@@ -36,7 +37,7 @@ def test_conflict_is_learnt_against_answerable_and_the_rest_is_counted(
     conditions = [Condition.CONFLICT, Condition.ANSWERABLE, Condition.NEGATED, Condition.CONFLICT, Condition.ADVERSARIAL, Condition.NEGATED]
     examples = [make_example(i, condition) for i, condition in enumerate(conditions)]
     examples.append(make_example(9, Condition.ANSWERABLE, text=" ".join(["w1"] * 60)))
-    with caplog.at_level(logging.INFO, logger="sieve.data"):
+    with caplog.at_level(logging.INFO, logger="sieve.joint.data"):
         made = rows(examples, backbone("bert").tokenizer, SETTINGS, LEARNT, "training")
     assert [row["label"] for row in made] == [1, 0, 1, 0]
     assert made[-1]["encoding"].truncated == ("d1",)
@@ -97,7 +98,7 @@ def test_pairs_are_learnt_from_sets_of_one_or_two(
     documents = [Document(id=f"d{i}", text=f"w{i}") for i in range(3)]
     examples = [make_example(10 * k + i, c, documents=documents[:k]) for k in (1, 2, 3) for i, c in enumerate(LEARNT)]
     pairs = SETTINGS.model_copy(update={"pooling": "pairs"})
-    with caplog.at_level(logging.INFO, logger="sieve.data"):
+    with caplog.at_level(logging.INFO, logger="sieve.joint.data"):
         made = rows(examples, backbone("bert").tokenizer, pairs, LEARNT, "training")
     assert [len(row["encoding"].ids) for row in made] == [6, 6, 8, 8]  # first token, question of two, separator; a document, separator
     assert "not used: {'more than two documents': 2}" in caplog.text
@@ -137,7 +138,7 @@ def test_a_limit_counts_what_can_be_learnt_from(
 ) -> None:
     """Examples of other conditions do not use it up, and what it leaves out is counted."""
     examples = [make_example(i, condition) for condition in (Condition.NEGATED, *LEARNT) for i in range(5)]
-    with caplog.at_level(logging.INFO, logger="sieve.data"):
+    with caplog.at_level(logging.INFO, logger="sieve.joint.data"):
         made = rows(examples, backbone("bert").tokenizer, SETTINGS, LEARNT, "training", limit=4)
     assert sorted(row["label"] for row in made) == [0, 0, 1, 1]
     assert "2 answerable, 2 conflict; 0 cut to 32 tokens; not used: {'negated': 5, 'over data.limit': 6}" in caplog.text

@@ -14,8 +14,8 @@ from rag.jsonl import read_examples, write_records
 from rag.models.lora import LoraSettings
 from rag.records import Condition, Document, Example, RetrievalState
 from sieve.embed import EmbedJob, Source, probe, run, silhouette, stored_or_made, tsne
-from sieve.inputs import InputSettings, encode
-from sieve.model import Backbone
+from sieve.joint.inputs import InputSettings, encode
+from sieve.joint.model import Backbone
 from sieve.predict import Sieve, load
 from sieve.settings import TrainJob
 from sieve.train import train

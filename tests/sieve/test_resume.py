@@ -38,7 +38,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
             built.append(trainer)
             return trainer
 
-        monkeypatch.setattr("sieve.trainer.Trainer", watched)
+        monkeypatch.setattr("sieve.joint.trainer.Trainer", watched)
         if killed_at is None:
             sieve.train.train(job, out)
         else:

@@ -20,14 +20,15 @@ from rag.jsonl import read_files
 from rag.models.base import pick_dtype
 from rag.models.lora import LoraSettings
 from rag.records import Condition, Document, Example, RetrievalState
-from sieve.data import classes, outputs, rows
-from sieve.inputs import encode
-from sieve.model import load_backbone, trainable
+from sieve.data import classes, outputs
+from sieve.joint.data import rows
+from sieve.joint.inputs import encode
+from sieve.joint.model import load_backbone, trainable
+from sieve.joint.trainer import accuracy, build_trainer, cross_entropy
 from sieve.predict import Sieve, load
 from sieve.settings import SieveSettings, TrainJob
 from sieve.threshold import choose, rates
 from sieve.train import TrainingResult, train
-from sieve.trainer import accuracy, build_trainer, cross_entropy
 
 BaseOf = Callable[[str], Path]
 JobIn = Callable[..., TrainJob]
@@ -269,7 +270,7 @@ def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(
             trainer.add_callback(seen)
             return trainer
 
-        monkeypatch.setattr("sieve.joint.build_trainer", build)
+        monkeypatch.setattr("sieve.joint.train.build_trainer", build)
         return seen, train(job, tmp_path / "out")
 
     with pytest.raises(KeyboardInterrupt):
@@ -586,7 +587,7 @@ def test_a_sieve_of_pairs_is_trained_on_pairs_and_its_threshold_on_sets(
     job = job_in(tmp_path, base("llama"), lora=LORA, validation=[*pairs, *larger], epochs=6)
     inputs = job.sieve.inputs.model_copy(update={"pooling": "pairs"})
     job = job.model_copy(update={"sieve": job.sieve.model_copy(update={"inputs": inputs})})
-    with caplog.at_level(logging.INFO, logger="sieve.data"):
+    with caplog.at_level(logging.INFO, logger="sieve.joint.data"):
         result = train(job, tmp_path / "out")
     assert "not used: {'more than two documents': 12}" in caplog.text
     assert result.manifest.validation["sets"] == 20

@@ -12,8 +12,8 @@ from rag.errors import InputError
 from rag.jsonl import write_records
 from rag.models.lora import LoraSettings
 from rag.records import Condition, Example, RetrievalState
+from sieve.measure.scores import Readable
 from sieve.predict import load
-from sieve.scores import Readable
 from sieve.settings import TrainJob
 from sieve.train import train
 from sieve.transfer import CurvePoint, TransferJob, _Checkpoint, curves, measures, run
@@ -145,7 +145,7 @@ def test_every_checkpoint_on_every_set(
     written = json.loads((out / "transfer.json").read_text())
     assert written["rows"][0]["measures"]["abstain@negated"]["n"] == 3
 
-    monkeypatch.setattr("sieve.predict.Sieve.screen", None)
+    monkeypatch.setattr("sieve.joint.predict.Sieve.screen", None)
     assert run(job, out).rows == result.rows
 
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from rag.errors import InputError
 from rag.records import Document
-from sieve.inputs import InputSettings, encode
-from sieve.model import Backbone
-from sieve.predict import Sieve, batches, log_odds, pooled, units
+from sieve.joint.inputs import InputSettings, encode
+from sieve.joint.model import Backbone
+from sieve.joint.predict import Sieve, log_odds, pooled
+from sieve.screening import batches, units
 
 BackboneOf = Callable[[str], Backbone]
 FAMILIES = ("bert", "roberta", "longformer", "llama", "modernbert", "deberta-v2")

@@ -18,7 +18,7 @@ import sieve.train
 from rag.errors import InputError
 from rag.models.lora import LoraSettings, lora_config
 from rag.records import Example
-from sieve.model import LongContext, load_backbone, require_positions
+from sieve.joint.model import LongContext, load_backbone, require_positions
 from sieve.predict import Sieve, load
 from sieve.settings import SieveSettings, TrainJob
 
@@ -162,7 +162,7 @@ def test_gradient_checkpointing_changes_no_gradient(
         changes = {"gradient_checkpointing": checkpointing, "epochs": 3, "evals_per_epoch": 1}
         job = job_in(tmp_path, base, train=make_examples(4), validation=make_examples(2, start=50), lora=lora, **changes)
         trainers: list[Any] = []
-        monkeypatch.setattr("sieve.trainer.Trainer", lambda keep=trainers, **arguments: keep.append(Trainer(**arguments)) or keep[-1])
+        monkeypatch.setattr("sieve.joint.trainer.Trainer", lambda keep=trainers, **arguments: keep.append(Trainer(**arguments)) or keep[-1])
         sieve.train.train(job, tmp_path / f"{checkpointing}")
         [trainer] = trainers
         assert trainer.model.is_gradient_checkpointing == checkpointing

@@ -7,13 +7,15 @@ from pathlib import Path
 from rag.checkpoint import last_checkpoint
 from rag.models.base import pick_device, pick_dtype
 from rag.records import Example
-from sieve.data import Classes, outputs, rows
+from sieve.data import Classes, outputs
 from sieve.fitted import Fitted
-from sieve.model import load_backbone, load_weights, require_positions, save_weights, trainable
-from sieve.predict import Sieve
-from sieve.settings import SieveSettings, TrainJob
+from sieve.joint.data import rows
+from sieve.joint.model import load_backbone, load_weights, require_positions, save_weights, trainable
+from sieve.joint.predict import Sieve
+from sieve.joint.settings import SieveSettings
+from sieve.joint.trainer import build_trainer
+from sieve.settings import TrainJob
 from sieve.threshold import DEFAULT
-from sieve.trainer import build_trainer
 
 
 def fit(

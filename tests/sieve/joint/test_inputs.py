@@ -11,8 +11,9 @@ from transformers import PreTrainedTokenizerBase
 
 from rag.errors import InputError
 from rag.records import Document
-from sieve.inputs import CHARACTERS_PER_TOKEN, Encoding, InputSettings, collate, encode, shares
-from sieve.model import Backbone
+from sieve.joint.inputs import Encoding, InputSettings, collate, encode, shares
+from sieve.joint.model import Backbone
+from sieve.screening import CHARACTERS_PER_TOKEN
 
 FULL = InputSettings(max_length=4096)
 QUESTION = "w1 w2 w3 w4 w5 w6"

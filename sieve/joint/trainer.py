@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from transformers import EvalPrediction, Trainer
 
-from sieve.data import Collator, Row
-from sieve.model import Backbone
-from sieve.settings import SieveSettings
+from sieve.joint.data import Collator, Row
+from sieve.joint.model import Backbone
+from sieve.joint.settings import SieveSettings
 from sieve.training import callbacks, training_arguments
 
 

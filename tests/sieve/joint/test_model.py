@@ -11,7 +11,7 @@ from transformers import AutoModelForSequenceClassification, LongformerForSequen
 
 from rag.errors import InputError
 from rag.models.lora import LoraSettings
-from sieve.model import (
+from sieve.joint.model import (
     Backbone,
     LongContext,
     ModelSettings,

@@ -12,9 +12,9 @@ from rag.records import Document, Example, Record, RetrievalState, Text
 from rag.settings import Settings
 from rag.splits import require_disjoint
 from sieve.data import group_of
-from sieve.intervals import auc, auc_figure, share
-from sieve.scores import Request, Scored, Screener, readable, request, score_all
-from sieve.style import Passage, bag_of_words, passages
+from sieve.measure.intervals import auc, auc_figure, share
+from sieve.measure.scores import Request, Scored, Screener, readable, request, score_all
+from sieve.measure.style import Passage, bag_of_words, passages
 
 AUDIT = "audit.json"
 Score = Callable[[Sequence[Request], str], dict[str, Scored]]

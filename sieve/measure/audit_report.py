@@ -14,7 +14,7 @@ from rich.text import Text
 from rag import card
 from rag.errors import InputError
 from rag.jsonl import describe
-from sieve.probes import AUDIT, Audit, Check, Group, Probe
+from sieve.measure.probes import AUDIT, Audit, Check, Group, Probe
 
 PROBES = {
     "other_question": "the Sieve, each set under the question of another",

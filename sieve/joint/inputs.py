@@ -12,10 +12,7 @@ from rag.models.base import control_tokens
 from rag.records import Document
 from rag.render import neutralise, ranked
 from rag.settings import Settings
-
-CHARACTERS_PER_TOKEN = 20
-"""A document is cut to this many characters for each token of the budget before it is tokenized: far more than any language
-needs, and it keeps a document of a million characters from costing seconds."""
+from sieve.screening import document_text
 
 
 class InputSettings(Settings):
@@ -84,13 +81,6 @@ def encode(question: str, documents: Sequence[Document], tokenizer: PreTrainedTo
 def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
     ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     return ids
-
-
-def document_text(document: Document, max_length: int, reserved: Sequence[str]) -> tuple[str, bool]:
-    """Title and text as a model reads them, without control tokens, and whether they were far too long for `max_length` tokens and cut."""
-    text = " ".join(f"{document.title}. {document.text}".split()) if document.title else " ".join(document.text.split())
-    limit = max_length * CHARACTERS_PER_TOKEN
-    return neutralise(text[:limit], reserved), len(text) > limit
 
 
 def collate(

@@ -10,8 +10,8 @@ import pytest
 from rag.errors import InputError
 from rag.jsonl import iter_records
 from rag.records import Condition, Document, Example
+from sieve.measure.scores import Scored, readable, request, require_same_inputs, score_all, to_blame
 from sieve.predict import Removal
-from sieve.scores import Scored, readable, request, require_same_inputs, score_all, to_blame
 
 TEXTS = ("red", "blue", "green", "red blue")
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from sieve.calibration import Bin
-from sieve.intervals import Figure as Number
+from sieve.measure.intervals import Figure as Number
 from sieve.threshold import rates
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")

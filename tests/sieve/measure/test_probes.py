@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from rag.errors import InputError
 from rag.records import Condition, Document, Example
-from sieve.audit_report import markdown, sections, verdict_line
-from sieve.probes import Audit, AuditSettings, Check, Limit, audit, check_all, other_questions, rotated_sample, verdict
+from sieve.measure.audit_report import markdown, sections, verdict_line
+from sieve.measure.probes import Audit, AuditSettings, Check, Limit, audit, check_all, other_questions, rotated_sample, verdict
 
 STYLE = "moreover"
 LIMITS = (

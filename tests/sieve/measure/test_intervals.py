@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sieve.intervals import NOTHING, Figure, auc, auc_figure, macro_f1, share
+from sieve.measure.intervals import NOTHING, Figure, auc, auc_figure, macro_f1, share
 from sieve.threshold import rates
 
 DRAW = {"resamples": 200, "seed": 0}

@@ -1,0 +1,1 @@
+"""The paper's form of Sieve: the whole set, or each pair of its documents, is one sequence."""

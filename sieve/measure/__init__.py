@@ -1,0 +1,1 @@
+"""How Sieves are measured: scores on disk, intervals, what is flagged and why, pictures."""
