@@ -22,6 +22,8 @@ class ModelSettings(Settings):
     """Hub id, folder, or `package:MODULE/PATH`."""
     revision: Text | None = None
     """Hub commit."""
+    base_license: Text | None = None
+    """Licence of the base, for the model card."""
     pad_token: Text | None = None
     """Replaces the tokenizer's padding token; must differ from every end token."""
     end_tokens: tuple[Text, ...] = ()

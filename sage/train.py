@@ -9,13 +9,15 @@ from typing import NamedTuple, cast
 from peft import PeftModel
 
 from conf.job import job
+from rag import card
 from rag.checkpoint import MANIFEST, Base, Manifest, hashes, last_checkpoint, read_manifest, write_manifest
 from rag.errors import InputError
 from rag.jsonl import read_files
 from rag.models.lora import save_adapter
 from rag.processes import world_size
-from rag.provenance import provenance
+from rag.provenance import command, provenance
 from rag.splits import require_disjoint
+from sage.card import write_card
 from sage.data import prepare
 from sage.model import load_backbone, require_bitsandbytes
 from sage.settings import TrainJob
@@ -73,8 +75,11 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
         conflict=sage.inputs.conflict,
         validation=best_metrics(trainer.state),
         data=hashes((*data.train, *data.validation)),
+        counts={"train": dict(train_rows.counts), "validation": dict(validation_rows.counts)},
+        command=command("sage.train"),
         provenance=provenance(),
     )
+    card.write(out, write_card(manifest))
     write_manifest(out, manifest)
     shutil.rmtree(folder)
     trainer.accelerator.wait_for_everyone()

@@ -186,3 +186,12 @@ def test_sage_only_does_not_pass_for_a_two_way_sage(sage_only: tuple[TrainingRes
     two_way = settings.model_copy(update={"inputs": settings.inputs.under("unanswerable")})
     with pytest.raises(InputError, match="sage.inputs.conflict: trained with conflict, config has None"):
         load(result.path, device="cpu", expected=two_way)
+
+
+def test_the_run_writes_a_card_with_its_data_and_command(trained: TrainingResult) -> None:
+    text = (trained.path / "README.md").read_text(encoding="utf-8")
+    counts = trained.manifest.counts["train"]
+    assert f"Trained on {counts['answerable']} answerable, {counts['unanswerable']} unanswerable examples" in text
+    assert trained.manifest.data["train.jsonl"] in text
+    assert trained.manifest.command is not None and trained.manifest.command in text
+    assert f"| {trained.manifest.validation['loss']:.4g} |" in text
