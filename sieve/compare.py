@@ -25,7 +25,7 @@ from rag.provenance import command, provenance
 from rag.records import DocumentLabel, Example, Record, Text
 from rag.settings import Files, Settings
 from sieve.data import distinct, group_of
-from sieve.measure.intervals import Figure, FloatArray, divide, macro_f1, ratio
+from sieve.measure.intervals import Figure, FloatArray, divide, f1, macro_f1, ratio, share
 from sieve.measure.probes import should_flag
 from sieve.measure.scores import Request, Scored, readable, request, require_same_inputs, score_all
 from sieve.predict import AnySieve, load
@@ -176,9 +176,9 @@ def compared(
         of_kind = [i for i, e in enumerate(examples) if distracted[i] and (group_of(e), e.source) == (group, source)]
         rows = [*of_kind, *clean]
         counts = [(float(flagged[i] and distracted[i]), float(flagged[i] != distracted[i])) for i in rows]
-        f1 = ratio(counts, [questions[i] for i in rows], _f1, resamples=draw.resamples, seed=draw.seed)
-        kinds.append(Kind(group=group, source=source, sets=len(of_kind), distract_f1=_measure(f1)))
-    alarms = [(float(flagged[i]), 1.0) for i in clean]
+        figure = ratio(counts, [questions[i] for i in rows], f1, resamples=draw.resamples, seed=draw.seed)
+        kinds.append(Kind(group=group, source=source, sets=len(of_kind), distract_f1=_measure(figure)))
+    alarms = share([flagged[i] for i in clean], [questions[i] for i in clean], resamples=draw.resamples, seed=draw.seed)
     precision, recall = blame(examples, flagged, scored)
     both = macro_f1(flagged, distracted, questions, resamples=draw.resamples, seed=draw.seed)
     return Compared(
@@ -189,7 +189,7 @@ def compared(
         minutes=manifest.settings.get("train", {}).get("minutes"),
         parameters=sum(parameter.numel() for parameter in sieve.model.parameters()),
         kinds=tuple(kinds),
-        false_positive_rate=_measure(ratio(alarms, [questions[i] for i in clean], _share, resamples=draw.resamples, seed=draw.seed)),
+        false_positive_rate=_measure(alarms),
         macro_f1=_measure(both),
         blame_precision=_measure(ratio(precision, questions, _share, resamples=draw.resamples, seed=draw.seed)),
         blame_recall=_measure(ratio(recall, questions, _share, resamples=draw.resamples, seed=draw.seed)),
@@ -251,11 +251,6 @@ def _count(sieve: AnySieve, one: Request) -> tuple[int, int]:
 
 def _share(sums: FloatArray) -> FloatArray:
     return divide(sums[:, 0], sums[:, 1])
-
-
-def _f1(sums: FloatArray) -> FloatArray:
-    doubled = 2 * sums[:, 0]
-    return divide(doubled, doubled + sums[:, 1])
 
 
 def _measure(figure: Figure) -> Measure:

@@ -20,7 +20,7 @@ from rag.provenance import command, provenance
 from rag.records import Condition, Record, RetrievalState, Text
 from rag.settings import Files, Settings
 from sieve.data import distinct
-from sieve.measure.intervals import Figure, FloatArray, divide, macro_f1, ratio, share
+from sieve.measure.intervals import Figure, f1, macro_f1, ratio, share
 from sieve.measure.scores import Readable, readable, request, require_same_inputs, score_all
 from sieve.predict import load
 
@@ -182,15 +182,10 @@ def measures(sets: Readable, flagged: Sequence[bool], *, resamples: int, seed: i
         found[name] = _measure(share(hits, [questions[i] for i in those], resamples=resamples, seed=seed), len(those))
     for name, positive in (("respond_f1", False), ("abstain_f1", True)):
         counts = [(float(f == y == positive), float(f != y)) for f, y in zip(flagged, distracted, strict=True)]
-        figure = ratio(counts, questions, _f1, resamples=resamples, seed=seed) if any(map(any, counts)) else Figure(None, None, None)
+        figure = ratio(counts, questions, f1, resamples=resamples, seed=seed) if any(map(any, counts)) else Figure(None, None, None)
         found[name] = _measure(figure, len(examples))
     found["macro_f1"] = _measure(macro_f1(flagged, distracted, questions, resamples=resamples, seed=seed), len(examples))
     return found
-
-
-def _f1(sums: FloatArray) -> FloatArray:
-    doubled = 2 * sums[:, 0]
-    return divide(doubled, doubled + sums[:, 1])
 
 
 def _measure(figure: Figure, n: int) -> Measure:

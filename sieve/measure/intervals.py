@@ -41,6 +41,12 @@ def macro_f1(flagged: Sequence[bool], distracted: Sequence[bool], questions: Seq
     return ratio(counts, questions, of, resamples=resamples, seed=seed)
 
 
+def f1(sums: FloatArray) -> FloatArray:
+    """F1 of summed counts, [sums, columns]: right ones of the class, then mistakes of either kind. For `ratio`; not a number without any."""
+    doubled = 2 * sums[:, 0]
+    return divide(doubled, doubled + sums[:, 1])
+
+
 def ratio(
     counts: Sequence[tuple[float, ...]],
     questions: Sequence[str],
