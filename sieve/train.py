@@ -88,7 +88,7 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
             **fitted.settings.model_dump(mode="json"),
             "objective": settings.objective,
             "data": {"clean": list(data.clean), "limit": data.limit, "examples": sum(fitted.examples.values())},
-            "init": None if settings.init is None else sha256(settings.init / MANIFEST),
+            "init": None if settings.init is None else "+".join(sha256(folder / MANIFEST) for folder in settings.init),
             "seed": settings.seed,
             "dtype": str(pick_dtype(config.model.precision, pick_device("auto"))),
             "processes": world_size(),
@@ -118,7 +118,8 @@ def _fit(settings: TrainJob, train: Sequence[Example], validation: Sequence[Exam
             raise InputError(
                 f"objective={settings.objective}: a reader compares answers, so it learns `conflict` alone; choose another sieve=..."
             )
-        return reader.fit(settings.sieve, train, validation, learnt, out, limit=settings.data.limit, init=settings.init, seed=settings.seed)
+        start = settings.init or ()
+        return reader.fit(settings.sieve, train, validation, learnt, out, limit=settings.data.limit, init=start, seed=settings.seed)
     return joint.fit(settings, settings.sieve, train, validation, learnt, out)
 
 

@@ -16,7 +16,8 @@ from rag.settings import Settings
 class TrainSettings(Settings):
     """How any Sieve is trained."""
 
-    epochs: float = Field(gt=0)
+    epochs: float = Field(ge=0)
+    """Passes over the training rows; with none, only what validation decides is fitted anew, such as the threshold."""
     learning_rate: float = Field(gt=0)
     warmup_ratio: float = Field(ge=0, lt=1)
     batch_size: int = Field(ge=1)

@@ -26,9 +26,10 @@ def fit(
     require_positions(backbone.model, config.inputs.max_length)
     train_rows = rows(train, backbone.tokenizer, config.inputs, learnt, "training", limit=settings.data.limit, seed=settings.seed)
     validation_rows = rows(validation, backbone.tokenizer, config.inputs, learnt, "validation")
-    model = trainable(backbone, config.model, settings.init, settings.objective)
+    model = trainable(backbone, config.model, None if settings.init is None else settings.init[0], settings.objective)
     trainer = build_trainer(model, backbone, config, settings.seed, train_rows, validation_rows, out / "trainer")
-    trainer.train(resume_from_checkpoint=last_checkpoint(out / "trainer"))
+    if config.train.epochs:
+        trainer.train(resume_from_checkpoint=last_checkpoint(out / "trainer"))
     trainer.accelerator.wait_for_everyone()
     dtype = pick_dtype(config.model.precision, pick_device("auto"))
     save_weights(model, config.model.base, out, dtype)

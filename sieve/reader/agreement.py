@@ -3,14 +3,14 @@
 import math
 import re
 from collections.abc import Sequence
-from itertools import product
 from typing import NamedTuple
 
+import torch
 from pydantic import Field
 
 from rag.settings import Settings
 from rag.text import contains, normalize, token_f1
-from sieve.calibration import probability
+from sieve.calibration import logit, probability
 
 DENIAL = "not "
 """How a reading of a document begins that denies an answer."""
@@ -19,14 +19,20 @@ SAME_WORDS = 0.6
 
 
 class AgreementSettings(Settings):
-    """Weights of `set_score`; fitted on validation sets, stored with the checkpoint."""
+    """Weights of `disagreement` and `set_score`; fitted on validation sets, stored with the checkpoint."""
 
-    preference: float = Field(default=0.3, gt=0)
-    """Weight of a nat by which documents prefer their own answers, beside a nat of the probability that both answer at all."""
-    slope: float = Field(default=1.0, gt=0)
-    """Log-odds of a disagreement for each nat of evidence."""
+    quieter: float = 1.0
+    """Weight of the log-odds that the less likely speaker of two documents gives an answer at all."""
+    louder: float = 1.0
+    """The same of the more likely one."""
+    preference: float = 0.05
+    """Weight of a nat by which each document prefers its own answer."""
+    intercept: float = 0.0
+    """Log-odds of a disagreement where all of these are zero."""
+    slope: float = 1.0
+    """Log-odds of a distracted set for each unit of log-odds of its worst disagreement."""
     offset: float = 0.0
-    """Nats of evidence at which a disagreement is as likely as not."""
+    """Log-odds of a distracted set whose worst disagreement is as likely as not."""
     floor: float = Field(default=0.05, ge=0, lt=1)
     """Score of a set in which no two answers contradict each other: how often such a set is distracted all the same."""
 
@@ -65,47 +71,85 @@ def _same(first: str, second: str) -> bool:
 class Contest(NamedTuple):
     """Two documents whose answers cannot both be right."""
 
-    both_answer: float
-    """Probability that both give an answer at all, from 0 to 1."""
+    quieter: float
+    """Probability that the less likely speaker of the two gives an answer at all, from 0 to 1."""
+    louder: float
+    """The same of the other."""
     preference: float
     """By how many nats each prefers its own answer to the other's; the smaller of the two."""
 
 
 def disagreement(contest: Contest, settings: AgreementSettings) -> float:
-    """Probability, from 0 to 1, that two documents disagree: a logistic function of two kinds of evidence, both in nats.
+    """Log-odds that two documents disagree: they must both answer, and each must prefer its own answer.
 
-    One is that both answer at all; the other, that each prefers its own answer. Where one of them would as well say what the other
-    says, they do not disagree.
+    Where one of them would as well say what the other says, they do not disagree.
     """
-    evidence = math.log(max(contest.both_answer, _LEAST)) + settings.preference * contest.preference
-    return probability(settings.slope * (evidence - settings.offset))
+    weights = (settings.quieter, settings.louder, settings.preference)
+    return settings.intercept + math.fsum(weight * value for weight, value in zip(weights, _evidence(contest), strict=True))
 
 
 def set_score(contests: Sequence[Contest], settings: AgreementSettings) -> float:
     """P(distracted) of a set, from `settings.floor` to 1: its worst disagreement, if it has one that says more than having none."""
-    return max([settings.floor, *(disagreement(contest, settings) for contest in contests)])
+    if not contests:
+        return settings.floor
+    worst = max(disagreement(contest, settings) for contest in contests)
+    return max(settings.floor, probability(settings.offset + settings.slope * worst))
 
 
-def fit(contests: Sequence[Sequence[Contest]], distracted: Sequence[bool]) -> AgreementSettings:
-    """The weights with the lowest cross-entropy of the sets' scores.
+class Pair(NamedTuple):
+    """Two documents whose answers cannot both be right, with the truth."""
 
-    The floor is the share of distracted sets among those without a contest, with one of each kind added. The other three weights are the
-    best of a grid, which depends on no starting point; among equals the first wins.
+    contest: Contest
+    disagree: bool | None
+    """Whether they do disagree; none where it is not known what one of them says."""
+
+
+def fit(pairs: Sequence[Sequence[Pair]], distracted: Sequence[bool]) -> AgreementSettings:
+    """Fit the weights on sets, given by their pairs, of which it is known whether they are distracted.
+
+    What makes a disagreement is fitted on the pairs: there are many of them, and the truth of each is known. How likely a set is
+    distracted, given its worst disagreement, is fitted on the sets (Platt 1999). The floor is the share of distracted sets among those
+    without a pair, with one of each kind added. What has only one class to be fitted on keeps its default.
     """
-    quiet = [label for of_set, label in zip(contests, distracted, strict=True) if not of_set]
-    floor = (sum(quiet) + 1) / (len(quiet) + 2)
+    quiet = [label for of_set, label in zip(pairs, distracted, strict=True) if not of_set]
+    settings = AgreementSettings(floor=(sum(quiet) + 1) / (len(quiet) + 2))
+    known = [pair for of_set in pairs for pair in of_set if pair.disagree is not None]
+    weights = _logistic([_evidence(pair.contest) for pair in known], [bool(pair.disagree) for pair in known])
+    if weights is not None:
+        names = ("quieter", "louder", "preference", "intercept")
+        settings = settings.model_copy(update=dict(zip(names, weights, strict=True)))
+    worst = [(max(disagreement(pair.contest, settings) for pair in of_set),) for of_set in pairs if of_set]
+    scale = _logistic(worst, [label for of_set, label in zip(pairs, distracted, strict=True) if of_set])
+    # A fit on a few sets may come out upside down, and then says nothing.
+    return settings if scale is None or scale[0] <= 0 else settings.model_copy(update={"slope": scale[0], "offset": scale[1]})
 
-    def loss(settings: AgreementSettings) -> float:
-        scores = (set_score(of_set, settings) for of_set in contests)
-        likelihoods = (score if label else 1 - score for score, label in zip(scores, distracted, strict=True))
-        return -math.fsum(math.log(max(likelihood, _LEAST)) for likelihood in likelihoods)
 
-    grid = product(_PREFERENCES, _SLOPES, _OFFSETS)
-    return min((AgreementSettings(preference=p, slope=s, offset=o, floor=floor) for p, s, o in grid), key=loss)
+def _evidence(contest: Contest) -> tuple[float, float, float]:
+    return _log_odds(contest.quieter), _log_odds(contest.louder), contest.preference
 
 
-_PREFERENCES = (0.1, 0.2, 0.3, 0.5, 1.0)
-_SLOPES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
-_OFFSETS = tuple(half / 2 for half in range(-12, 25))
+def _log_odds(chance: float) -> float:
+    return logit(min(max(chance, _LEAST), 1 - _LEAST))
+
+
+def _logistic(rows: Sequence[Sequence[float]], labels: Sequence[bool]) -> list[float] | None:
+    """Coefficients and intercept of a logistic regression with unit ridge; none unless both classes are there."""
+    if len(set(labels)) < 2:
+        return None
+    x, y = torch.tensor(rows, dtype=torch.float64), torch.tensor(labels, dtype=torch.float64)
+    weights = torch.zeros(x.shape[1] + 1, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights], max_iter=500, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        optimizer.zero_grad()
+        logits = x @ weights[:-1] + weights[-1]
+        value = torch.nn.functional.binary_cross_entropy_with_logits(logits, y, reduction="sum") + weights[:-1].square().sum() / 2
+        value.backward()
+        return value
+
+    optimizer.step(loss)
+    return [float(weight) for weight in weights.detach()]
+
+
 _LEAST = 0.001
-"""Least probability that is told apart from none; without it one set that is wholly wrong would outweigh all others."""
+"""Least probability that is told apart from none, and most from certainty."""

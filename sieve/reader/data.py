@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from rag.errors import InputError
 from rag.records import Document, DocumentLabel, Example
 from rag.text import contains
-from sieve.reader.agreement import DENIAL
+from sieve.reader.agreement import DENIAL, compatible
 from sieve.reader.inputs import InputSettings, answer_ids, encode, left_pad
 
 logger = logging.getLogger(__name__)
@@ -21,6 +21,14 @@ SILENT = (DocumentLabel.UNANSWERABLE, DocumentLabel.NEUTRAL)
 """Documents that give no answer to the question."""
 SPEAKING = (DocumentLabel.ANSWERABLE, DocumentLabel.CONFLICT, DocumentLabel.NEGATED)
 """Documents that give one. Adversarial ones are for testing only, as in paper 002, section 3.2."""
+
+
+def disagree(first: Document, second: Document) -> bool | None:
+    """Whether two documents give answers that cannot both be right; none where it is not known what one of them says."""
+    said = ["" if document.label in SILENT else document.answer for document in (first, second)]
+    if None in said:
+        return None
+    return all(said) and not compatible(str(said[0]), str(said[1]))
 
 
 class Row(TypedDict):

@@ -1,10 +1,11 @@
 """Load the reader's base: a causal language model, whole or shortened to its first layers, with or without its adapter."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
-from peft import PeftModel, get_peft_model
+from peft import PeftModel, get_peft_model, load_peft_weights, set_peft_model_state_dict
 from pydantic import Field
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -70,20 +71,24 @@ def load_backbone(settings: ModelSettings, dtype: torch.dtype) -> Backbone:
     return Backbone(model=model, tokenizer=tokenizer, fingerprint=fingerprint(model))
 
 
-def trainable(backbone: Backbone, settings: ModelSettings, init: Path | None) -> PeftModel:
-    """The base with a new adapter, or with the one of the checkpoint `init`.
+def trainable(backbone: Backbone, settings: ModelSettings, init: Sequence[Path]) -> PeftModel:
+    """The base with a new adapter, with the one of the checkpoint `init`, or with the mean of several.
 
-    Raises InputError when `init` was trained on another base or with another adapter.
+    Raises InputError when one of `init` was trained on another base or with another adapter.
     """
-    with quiet():
-        if init is None:
-            return get_peft_model(backbone.model, lora_config(settings.lora, "generation"))
-        manifest = read_manifest(init, "sieve")
-        require_same_base(init, manifest, backbone.fingerprint)
+    for folder in init:
+        manifest = read_manifest(folder, "sieve")
+        require_same_base(folder, manifest, backbone.fingerprint)
         before = manifest.settings["model"].get("lora")
         if before != settings.lora.model_dump(mode="json"):
-            raise InputError(f"init={init}: trained with sieve.model.lora={before}, but this run has {settings.lora}; set them alike")
-        return PeftModel.from_pretrained(backbone.model, str(init), is_trainable=True)
+            raise InputError(f"init={folder}: trained with sieve.model.lora={before}, but this run has {settings.lora}; set them alike")
+    with quiet():
+        model = get_peft_model(backbone.model, lora_config(settings.lora, "generation"))
+        if init:
+            adapters = [load_peft_weights(str(folder), device="cpu") for folder in init]
+            mean = {name: torch.stack([weights[name].float() for weights in adapters]).mean(0) for name in adapters[0]}
+            set_peft_model_state_dict(model, mean)
+    return cast(PeftModel, model)
 
 
 def load_adapter(backbone: Backbone, folder: Path, device: torch.device) -> PreTrainedModel:

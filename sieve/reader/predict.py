@@ -122,10 +122,13 @@ class ReaderSieve:
             )
         return removals
 
-    def contests(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[list[Contest]]:
-        """For each set, its pairs of documents whose answers cannot both be right: what `agreement.fit` is fitted on."""
+    def contests(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[list[tuple[Document, Document, Contest]]]:
+        """For each set, its pairs of documents whose answers cannot both be right; one document stands for all near-identical ones."""
         sets = _sets(questions, documents)
-        return [list(of_set.values()) for of_set in self._contests(sets, self._encode(sets))]
+        return [
+            [(item.groups[i][0], item.groups[j][0], contest) for (i, j), contest in of_set.items()]
+            for item, of_set in zip(sets, self._contests(sets, self._encode(sets)), strict=True)
+        ]
 
     def _score(self, contests: Sequence[Contest]) -> float:
         return probability(logit(set_score(contests, self.agreement)), self.temperature)
@@ -145,12 +148,15 @@ class ReaderSieve:
         unread = [passage for passage in encodings if passage not in self._readings]
         self._readings |= zip(unread, self._read([encodings[passage].ids for passage in unread]), strict=True)
         rivals = [[pair for pair in combinations(range(len(item.passages)), 2) if self._may_disagree(item, pair)] for item in sets]
-        unknown = dict.fromkeys(
-            key for item, pairs in zip(sets, rivals, strict=True) for pair in pairs for key in self._crossed(item, pair)
-            if key not in self._log_likelihoods
-        )  # fmt: skip
-        rows = [(encodings[passage].ids, answer_ids(answer, self.tokenizer)) for passage, answer in unknown]
-        self._log_likelihoods |= zip(unknown, self._likelihoods_of(rows), strict=True)
+        unknown: dict[Passage, dict[str, None]] = {}
+        for item, pairs in zip(sets, rivals, strict=True):
+            for passage, answer in (key for pair in pairs for key in self._crossed(item, pair) if key not in self._log_likelihoods):
+                unknown.setdefault(passage, {})[answer] = None
+        asked = [
+            (encodings[passage].ids, [answer_ids(answer, self.tokenizer) for answer in answers]) for passage, answers in unknown.items()
+        ]
+        for (passage, answers), found in zip(unknown.items(), self._likelihoods_of(asked), strict=True):
+            self._log_likelihoods |= {(passage, answer): value for answer, value in zip(answers, found, strict=True)}
         return [{pair: self._contest(item, pair) for pair in pairs} for item, pairs in zip(sets, rivals, strict=True)]
 
     def _may_disagree(self, item: _Set, pair: tuple[int, int]) -> bool:
@@ -165,8 +171,10 @@ class ReaderSieve:
     def _contest(self, item: _Set, pair: tuple[int, int]) -> Contest:
         crossed = self._crossed(item, pair)
         readings = [self._readings[passage] for passage, _ in crossed]
+        quieter, louder = sorted(1 - reading.silent for reading in readings)
         return Contest(
-            both_answer=math.prod(1 - reading.silent for reading in readings),
+            quieter=quieter,
+            louder=louder,
             preference=min(reading.log_probability - self._log_likelihoods[key] for reading, key in zip(readings, crossed, strict=True)),
         )
 
@@ -234,18 +242,43 @@ class ReaderSieve:
         return list(zip(answers, totals, strict=True))
 
     @torch.inference_mode()
-    def _likelihoods_of(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:
-        """Log probability, in nats, of each answer after its prompt."""
-        found: dict[int, float] = {}
-        for batch in batches([len(prompt) + len(answer) for prompt, answer in rows], self.batch_tokens):
-            longest = max(len(rows[i][1]) for i in batch)
-            padded = left_pad([rows[i][0] + rows[i][1] for i in batch], int(self.tokenizer.pad_token_id))
+    def _likelihoods_of(self, asked: Sequence[tuple[list[int], list[list[int]]]]) -> list[list[float]]:
+        """Log probability, in nats, of each of the answers to a prompt, which is read once."""
+        found: list[list[float]] = [[] for _ in asked]
+        for batch in batches([len(prompt) + max(map(len, answers)) for prompt, answers in asked], self.batch_tokens):
+            rows = sorted(batch, key=lambda i: -len(asked[i][1]))
+            padded = left_pad([asked[i][0] for i in rows], int(self.tokenizer.pad_token_id))
             inputs = {name: tensor.to(self.model.device) for name, tensor in padded.items()}
-            logits = self.model(**inputs, logits_to_keep=longest + 1, use_cache=False).logits[:, :-1].float().log_softmax(-1)
-            for row, i in enumerate(batch):
-                answer = torch.tensor(rows[i][1], device=logits.device)
-                found[i] = float(logits[row, -len(answer) :].gather(1, answer[:, None]).sum())
-        return [found[i] for i in range(len(rows))]
+            output = self.model(**inputs, use_cache=True, logits_to_keep=1)
+            first, cache, mask = output.logits.float().log_softmax(-1), output.cache, inputs["attention_mask"]
+            for nth in range(len(asked[rows[0]][1])):
+                rows = [i for i in rows if len(asked[i][1]) > nth]
+                cache.batch_select_indices(torch.arange(len(rows), device=mask.device))
+                totals = self._continued([asked[i][1][nth] for i in rows], first[: len(rows)], cache, mask[: len(rows)])
+                for i, total in zip(rows, totals, strict=True):
+                    found[i].append(total)
+        return found
+
+    def _continued(self, answers: Sequence[list[int]], first: torch.Tensor, cache: DynamicCache, mask: torch.Tensor) -> list[float]:
+        """Log probability of one answer after each prompt in the cache, which is left as it was.
+
+        `first`, [rows, 1, vocabulary], are the log probabilities of an answer's first token.
+        """
+        width = max(map(len, answers)) - 1
+        ids = torch.tensor([[*answer, *[0] * (width + 1 - len(answer))] for answer in answers], device=mask.device)
+        given = torch.tensor([[1] * len(answer) + [0] * (width + 1 - len(answer)) for answer in answers], device=mask.device)
+        log_probabilities = first
+        if width:
+            output = self.model(
+                input_ids=ids[:, :-1],
+                attention_mask=torch.cat([mask, mask.new_ones(len(answers), width)], dim=1),  # what pads an answer follows all of it
+                position_ids=mask.sum(-1, keepdim=True) + torch.arange(width, device=mask.device),
+                cache=cache,
+                use_cache=True,
+            )
+            log_probabilities = torch.cat([first, output.logits.float().log_softmax(-1)], dim=1)
+            cache.crop(-width)
+        return [float(total) for total in (log_probabilities.gather(2, ids[..., None])[..., 0] * given).sum(1)]
 
 
 def _sets(questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[_Set]:

@@ -12,9 +12,9 @@ from rag.models.base import pick_device, pick_dtype
 from rag.models.lora import save_adapter
 from rag.records import Condition, Example
 from sieve.fitted import Fitted
-from sieve.reader.agreement import AgreementSettings
+from sieve.reader.agreement import AgreementSettings, Pair
 from sieve.reader.agreement import fit as fit_agreement
-from sieve.reader.data import rows
+from sieve.reader.data import disagree, rows
 from sieve.reader.model import load_adapter, load_backbone, trainable
 from sieve.reader.predict import ReaderSieve
 from sieve.reader.settings import ReaderSettings
@@ -30,7 +30,7 @@ def fit(
     out: Path,
     *,
     limit: int | None,
-    init: Path | None,
+    init: Sequence[Path],
     seed: int,
 ) -> Fitted:
     """Train the adapter, write it and the tokenizer to `out`, and fit the agreement's weights on the validation sets.
@@ -55,7 +55,8 @@ def fit(
     model = trainable(backbone, config.model, init)
     pad_id, end_id = int(backbone.tokenizer.pad_token_id), int(backbone.tokenizer.eos_token_id)
     trainer = build_trainer(model, config, seed, pad_id, end_id, prepared["training"], prepared["validation"], out / "trainer")
-    trainer.train(resume_from_checkpoint=last_checkpoint(out / "trainer"))
+    if config.train.epochs:
+        trainer.train(resume_from_checkpoint=last_checkpoint(out / "trainer"))
     trainer.accelerator.wait_for_everyone()
     if trainer.is_world_process_zero():
         save_adapter(trainer.accelerator.unwrap_model(model), config.model.base, out, torch.bfloat16)
@@ -69,6 +70,7 @@ def fit(
     if config.agreement is None:
         judged = [example for example in validation if example.condition in learnt]
         contests = reader.contests([example.question for example in judged], [example.documents for example in judged])
-        reader.agreement = fit_agreement(contests, [learnt[example.condition] == 1 for example in judged])
+        pairs = [[Pair(contest, disagree(first, second)) for first, second, contest in of_set] for of_set in contests]
+        reader.agreement = fit_agreement(pairs, [learnt[example.condition] == 1 for example in judged])
     settings = config.model_copy(update={"agreement": reader.agreement})
     return Fitted(reader, trainer, backbone.fingerprint, Counter(row["group"] for row in prepared["training"]), settings)

@@ -32,6 +32,6 @@ def reader(model_settings: ModelSettings) -> ReaderSieve:
         backbone.tokenizer,
         InputSettings(max_length=64, max_answer_tokens=4),
         # Weights under which the answers of a random model disagree to different degrees.
-        AgreementSettings(preference=0.5, slope=0.5, offset=-1.0, floor=0.01),
+        AgreementSettings(quieter=1.0, louder=1.0, preference=0.25, intercept=0.0, slope=0.5, offset=0.5, floor=0.01),
         threshold=0.5,
     )

@@ -4,7 +4,7 @@ import pytest
 
 from rag.errors import InputError
 from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
-from sieve.reader.data import Collator, Row, rows
+from sieve.reader.data import Collator, Row, disagree, rows
 from sieve.reader.inputs import InputSettings
 from sieve.reader.predict import ReaderSieve
 
@@ -107,3 +107,19 @@ def test_answers_end_at_the_right_edge_and_their_logits_are_the_only_ones(reader
     assert logits.shape[:2] == labels.shape
     whole = reader.model(**{name: tensor for name, tensor in batch.items() if name != "logits_to_keep"}).logits
     assert logits.detach().allclose(whole[:, -4:-1].detach(), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (GOLD, FALSE, True),
+        (GOLD, DENIED, True),
+        (GOLD, said("again", "red w9", DocumentLabel.ANSWERABLE, "Red"), False),
+        (GOLD, SILENT, False),
+        (SILENT, NEUTRAL, False),
+        (GOLD, said("unknown", "w1", DocumentLabel.CONFLICT), None),
+        (said("unlabelled", "w1", DocumentLabel.ANSWERABLE), SILENT, None),
+    ],
+)
+def test_whether_two_documents_disagree_is_known_where_both_are(first: Document, second: Document, expected: bool | None) -> None:
+    assert disagree(first, second) is disagree(second, first) is expected

@@ -6,7 +6,7 @@ import torch
 
 from rag.errors import InputError
 from rag.records import Document
-from sieve.reader.inputs import encode
+from sieve.reader.inputs import answer_ids, encode
 from sieve.reader.predict import ReaderSieve
 
 QUESTION = "the answer is"
@@ -84,6 +84,19 @@ def test_readings_are_greedy_and_their_probabilities_add_up(reader: ReaderSieve)
     assert reading.log_probability == pytest.approx(total, abs=1e-4)
     assert reading.answer == reader.tokenizer.decode(ids[len(prompt) :], skip_special_tokens=True)
     assert screening.readings["a"] == (reading.answer if silent < 0.5 else "")
+
+
+def test_rival_answers_are_as_likely_as_a_reading_of_prompt_and_answer_says(reader: ReaderSieve) -> None:
+    reader.screen([QUESTION], [DOCUMENTS])
+    assert len({passage for passage, _ in reader._log_likelihoods}) > 1
+    assert len(reader._log_likelihoods) > len({passage for passage, _ in reader._log_likelihoods})  # one passage, several rivals
+    for (passage, answer), value in reader._log_likelihoods.items():
+        prompt = encode(QUESTION, Document(id="x", text=passage.text), reader.tokenizer, reader.inputs).ids
+        after = answer_ids(answer, reader.tokenizer)
+        with torch.inference_mode():
+            logits = reader.model(torch.tensor([[*prompt, *after]])).logits[0].log_softmax(-1)
+        expected = sum(float(logits[len(prompt) - 1 + n, token]) for n, token in enumerate(after))
+        assert value == pytest.approx(expected, abs=1e-4)
 
 
 def test_long_documents_are_cut_and_named_and_questions_are_not(reader: ReaderSieve) -> None:

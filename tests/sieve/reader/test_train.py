@@ -1,7 +1,9 @@
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from rag.checkpoint import read_manifest
 from rag.errors import InputError
@@ -10,6 +12,7 @@ from rag.models.lora import LoraSettings
 from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
 from sieve.data import DataSettings
 from sieve.predict import load
+from sieve.reader.agreement import AgreementSettings
 from sieve.reader.inputs import InputSettings
 from sieve.reader.model import ModelSettings
 from sieve.reader.predict import ReaderSieve
@@ -95,7 +98,10 @@ def test_a_tiny_reader_learns_to_read_and_so_to_see_conflict(trained: Path) -> N
 def test_the_manifest_says_what_was_learnt_and_fitted(trained: Path) -> None:
     manifest = read_manifest(trained, "sieve")
     assert manifest.settings["form"] == "reader"
-    assert set(manifest.settings["agreement"]) == {"preference", "slope", "offset", "floor"}
+    assert set(manifest.settings["agreement"]) == set(AgreementSettings.model_fields)
+    agreement = AgreementSettings.model_validate(manifest.settings["agreement"])
+    assert agreement.quieter > 0 and agreement.slope > 0
+    assert agreement.model_copy(update={"floor": 0.05}) != AgreementSettings()
     assert manifest.counts["train"] == {"answerable": 80, "conflict": 40, "unanswerable": 40}
     assert manifest.validation["sets"] == 20
     assert not (trained / "trainer").exists()
@@ -109,7 +115,7 @@ def test_a_reader_is_not_loaded_as_something_else(trained: Path, causal_base: Pa
 
 
 def test_training_can_go_on_from_a_reader(trained: Path, causal_base: Path, data: DataSettings, tmp_path: Path) -> None:
-    settings = job(causal_base, data, init=trained)
+    settings = job(causal_base, data, init=(trained,))
     short = settings.model_copy(
         update={
             "sieve": settings.sieve.model_copy(
@@ -120,6 +126,37 @@ def test_training_can_go_on_from_a_reader(trained: Path, causal_base: Path, data
     result = train(short, tmp_path / "more")
     assert result.manifest.settings["init"] is not None
     assert result.manifest.validation["macro_f1"] > 0.9
+
+
+def without_training(base: Path, data: DataSettings, *init: Path) -> TrainJob:
+    settings = job(base, data, init=init)
+    still = settings.sieve.model_copy(update={"train": settings.sieve.train.model_copy(update={"epochs": 0.0})})
+    return settings.model_copy(update={"sieve": still})
+
+
+def test_without_epochs_only_the_fit_is_made_anew(trained: Path, causal_base: Path, data: DataSettings, tmp_path: Path) -> None:
+    result = train(without_training(causal_base, data, trained), tmp_path / "again")
+    before, after = (load_file(folder / "adapter_model.safetensors") for folder in (trained, tmp_path / "again"))
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert result.manifest.threshold == pytest.approx(read_manifest(trained, "sieve").threshold, abs=1e-6)
+
+
+def test_the_weights_of_several_readers_are_averaged(trained: Path, causal_base: Path, data: DataSettings, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(trained, other)
+    weights = load_file(trained / "adapter_model.safetensors")
+    save_file({name: 2 * tensor for name, tensor in weights.items()}, other / "adapter_model.safetensors", {"format": "pt"})
+    result = train(without_training(causal_base, data, trained, other), tmp_path / "mean")
+    mean = load_file(tmp_path / "mean" / "adapter_model.safetensors")
+    assert set(mean) == set(weights)
+    for name, tensor in weights.items():
+        torch.testing.assert_close(mean[name].float(), 1.5 * tensor.float(), rtol=1e-2, atol=1e-6)
+    assert str(result.manifest.settings["init"]).count("+") == 1
+
+
+def test_nothing_to_train_and_nothing_to_go_on_from_is_refused(causal_base: Path, data: DataSettings) -> None:
+    with pytest.raises(ValueError, match="sieve.train.epochs=0 trains nothing"):
+        TrainJob.model_validate(without_training(causal_base, data, causal_base).model_copy(update={"init": None}).model_dump())
 
 
 def test_long_and_short_answers_weigh_the_same_and_speaking_as_much_as_silence() -> None:
