@@ -3,7 +3,6 @@
 python -m sieve.compare checkpoints=[runs/minilm,runs/reader] data=[data/demo/test.jsonl,data/rgb_audit/test.jsonl]
 """
 
-import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,19 +22,20 @@ from rag.errors import InputError
 from rag.jsonl import read_files
 from rag.provenance import command, provenance
 from rag.records import DocumentLabel, Example, Record, Text
-from rag.settings import Files, Settings
+from rag.settings import Files
 from sieve.data import distinct, group_of
-from sieve.measure.intervals import Figure, FloatArray, divide, f1, macro_f1, ratio, share
+from sieve.measure.intervals import FloatArray, divide, f1, macro_f1, ratio, share
 from sieve.measure.probes import should_flag
 from sieve.measure.scores import Request, Scored, readable, request, require_same_inputs, score_all
+from sieve.measure.settings import Measure, MeasureSettings
 from sieve.predict import AnySieve, load
 
 FALSE = frozenset((DocumentLabel.CONFLICT, DocumentLabel.NEGATED, DocumentLabel.ADVERSARIAL))
 """Labels of documents that are to blame in a distracted set."""
 
 
-class CompareJob(Settings):
-    """Settings of this job."""
+class CompareJob(MeasureSettings):
+    """Settings of this job; its documents are labelled."""
 
     out: str | None = None
     """Folder of the run; a new one under `runs/` where it is none."""
@@ -43,21 +43,8 @@ class CompareJob(Settings):
     """Of the bootstrap."""
     checkpoints: Files
     """Folders that `sieve.train` wrote."""
-    data: Files
-    """Examples with known states and labelled documents."""
     timed_sets: int = Field(ge=1)
     """Sets on which a decision is timed, one by one, and as many again before them that are not counted; operations are counted on the same."""
-    resamples: int = Field(ge=1)
-    batch_size: int = Field(ge=1)
-    device: str = "auto"
-
-
-class Measure(Record):
-    """A figure from 0 to 1 with its interval by question; none where it is not defined."""
-
-    value: float | None
-    low: float | None
-    high: float | None
 
 
 class Kind(Record):
@@ -177,7 +164,7 @@ def compared(
         rows = [*of_kind, *clean]
         counts = [(float(flagged[i] and distracted[i]), float(flagged[i] != distracted[i])) for i in rows]
         figure = ratio(counts, [questions[i] for i in rows], f1, resamples=draw.resamples, seed=draw.seed)
-        kinds.append(Kind(group=group, source=source, sets=len(of_kind), distract_f1=_measure(figure)))
+        kinds.append(Kind(group=group, source=source, sets=len(of_kind), distract_f1=Measure.of(figure, len(of_kind))))
     alarms = share([flagged[i] for i in clean], [questions[i] for i in clean], resamples=draw.resamples, seed=draw.seed)
     precision, recall = blame(examples, flagged, scored)
     both = macro_f1(flagged, distracted, questions, resamples=draw.resamples, seed=draw.seed)
@@ -189,10 +176,10 @@ def compared(
         minutes=manifest.settings.get("train", {}).get("minutes"),
         parameters=sum(parameter.numel() for parameter in sieve.model.parameters()),
         kinds=tuple(kinds),
-        false_positive_rate=_measure(alarms),
-        macro_f1=_measure(both),
-        blame_precision=_measure(ratio(precision, questions, _share, resamples=draw.resamples, seed=draw.seed)),
-        blame_recall=_measure(ratio(recall, questions, _share, resamples=draw.resamples, seed=draw.seed)),
+        false_positive_rate=Measure.of(alarms, len(clean)),
+        macro_f1=Measure.of(both, len(examples)),
+        blame_precision=Measure.of(ratio(precision, questions, _share, resamples=draw.resamples, seed=draw.seed), _total(precision)),
+        blame_recall=Measure.of(ratio(recall, questions, _share, resamples=draw.resamples, seed=draw.seed), _total(recall)),
         cost=price,
     )
 
@@ -249,14 +236,13 @@ def _count(sieve: AnySieve, one: Request) -> tuple[int, int]:
     return screening.get_total_flops(), leaving_out.get_total_flops()
 
 
+def _total(counts: Counts) -> int:
+    """Documents that a share of counts is of."""
+    return int(sum(of for _, of in counts))
+
+
 def _share(sums: FloatArray) -> FloatArray:
     return divide(sums[:, 0], sums[:, 1])
-
-
-def _measure(figure: Figure) -> Measure:
-    if figure.value is None or math.isnan(figure.value):
-        return Measure(value=None, low=None, high=None)
-    return Measure(value=figure.value, low=figure.low, high=figure.high)
 
 
 HEADER = ("Sieve", "form", "trained on", "parameters", "Macro-F1", "clean flagged", "blame precision", "blame recall")
@@ -281,7 +267,7 @@ def table_rows(result: Comparison) -> list[tuple[str, ...]]:
             row.form,
             f"{row.examples}{'' if row.minutes is None else f' in {row.minutes:g} min'}",
             f"{row.parameters / 1e6:.0f} M",
-            *map(_cell, (row.macro_f1, row.false_positive_rate, row.blame_precision, row.blame_recall)),
+            *(measure.cell for measure in (row.macro_f1, row.false_positive_rate, row.blame_precision, row.blame_recall)),
         )
         for row in result.rows
     ]
@@ -289,7 +275,7 @@ def table_rows(result: Comparison) -> list[tuple[str, ...]]:
 
 def kind_rows(result: Comparison) -> list[tuple[str, ...]]:
     """Cells of the table by kind: a row for each Sieve, a column for each kind."""
-    return [(row.checkpoint, *(_cell(kind.distract_f1) for kind in row.kinds)) for row in result.rows]
+    return [(row.checkpoint, *(kind.distract_f1.cell for kind in row.kinds)) for row in result.rows]
 
 
 def kind_header(result: Comparison) -> tuple[str, ...]:
@@ -304,12 +290,6 @@ def cost_rows(result: Comparison) -> list[tuple[str, ...]]:
         for row in result.rows
         for c in [row.cost]
     ]
-
-
-def _cell(measure: Measure) -> str:
-    if measure.value is None or measure.low is None or measure.high is None:
-        return ""
-    return f"{measure.value:.3f} ({measure.low:.3f} to {measure.high:.3f})"
 
 
 def _tables(result: Comparison) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:

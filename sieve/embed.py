@@ -31,29 +31,24 @@ from sieve.joint.inputs import InputSettings
 from sieve.joint.model import ModelSettings, load_backbone
 from sieve.measure.intervals import share
 from sieve.measure.scores import readable, request
+from sieve.measure.settings import MeasureSettings
 from sieve.predict import ReaderSieve, Sieve, load
 from sieve.threshold import DEFAULT
 
 FloatArray = npt.NDArray[np.float64]
 
 
-class EmbedJob(JobSettings):
-    """Settings of this job."""
+class EmbedJob(JobSettings, MeasureSettings):
+    """Settings of this job; the conditions of its examples are the colours."""
 
     checkpoint: Files
     """Folder that `sieve.train` wrote, or several: a panel for each."""
-    data: Files
-    """Examples; their conditions are the colours."""
     base: bool
     """Also a panel for the base of the first checkpoint, before any training."""
     perplexity: float = Field(gt=0)
     """Of t-SNE: about how many neighbours count; less than the number of examples."""
     folds: int = Field(ge=2)
     """Of the probe's cross-validation; each condition needs as many questions."""
-    resamples: int = Field(ge=1)
-    batch_size: int = Field(ge=1)
-    """Examples embedded at a time."""
-    device: str = "auto"
 
 
 class Panel(Record):

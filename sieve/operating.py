@@ -19,32 +19,28 @@ from rag.errors import InputError
 from rag.jsonl import read_files
 from rag.provenance import command, provenance
 from rag.records import Record, Text
-from rag.settings import Files, InputPath, JobSettings
+from rag.settings import InputPath, JobSettings
 from sieve.calibration import Bin, expected_calibration_error, reliability, rescale
 from sieve.measure.audit_report import number, numbers
 from sieve.measure.intervals import auc_figure, macro_f1
 from sieve.measure.probes import should_flag
 from sieve.measure.scores import readable, request, require_same_inputs, score_all
+from sieve.measure.settings import MeasureSettings
 from sieve.predict import load
 from sieve.threshold import rates
 
 HEADER = ("threshold", "Macro-F1", "interval", "TPR", "TNR", "FPR", "FNR")
 
 
-class OperatingJob(JobSettings):
+class OperatingJob(JobSettings, MeasureSettings):
     """Settings of this job."""
 
     checkpoint: InputPath
     """Folder that `sieve.train` wrote."""
-    data: Files
-    """Examples with known states."""
     thresholds: tuple[float, ...] = Field(min_length=1)
     """Thresholds of the table; the stored one is added."""
     bins: int = Field(ge=2)
     """Bins of equal width for calibration."""
-    resamples: int = Field(ge=1)
-    batch_size: int = Field(ge=1)
-    device: str = "auto"
 
 
 class Point(Record):

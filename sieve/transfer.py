@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import Field
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -18,10 +17,11 @@ from rag.checkpoint import MANIFEST, Manifest, hashes, read_manifest, sha256
 from rag.jsonl import read_examples
 from rag.provenance import command, provenance
 from rag.records import Condition, Record, RetrievalState, Text
-from rag.settings import Files, Settings
+from rag.settings import Files
 from sieve.data import distinct
 from sieve.measure.intervals import Figure, f1, macro_f1, ratio, share
 from sieve.measure.scores import Readable, readable, request, require_same_inputs, score_all
+from sieve.measure.settings import Measure, MeasureSettings
 from sieve.predict import load
 
 COLUMNS = {
@@ -35,8 +35,8 @@ COLUMNS = {
 F1 = {"respond_f1": "Respond F1", "abstain_f1": "Abstain F1", "macro_f1": "Macro-F1"}
 
 
-class TransferJob(Settings):
-    """Settings of this job."""
+class TransferJob(MeasureSettings):
+    """Settings of this job; each file of `data` is a data set of its own."""
 
     out: str | None = None
     """Folder of the run; a new one under `runs/` where it is none."""
@@ -44,21 +44,6 @@ class TransferJob(Settings):
     """Of the bootstrap."""
     checkpoints: Files
     """Folders that `sieve.train` wrote."""
-    data: Files
-    """Files of Examples, each a data set of its own."""
-    resamples: int = Field(ge=1)
-    batch_size: int = Field(ge=1)
-    device: str = "auto"
-
-
-class Measure(Record):
-    """A share or an F1, from 0 to 1, with its interval by question; none where it has no examples."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    """Examples that count."""
 
 
 class Row(Record):
@@ -179,17 +164,13 @@ def measures(sets: Readable, flagged: Sequence[bool], *, resamples: int, seed: i
     for name, condition in COLUMNS.items():
         those = [i for i, example in enumerate(examples) if example.condition is condition]
         hits = [flagged[i] == name.startswith("abstain") for i in those]
-        found[name] = _measure(share(hits, [questions[i] for i in those], resamples=resamples, seed=seed), len(those))
+        found[name] = Measure.of(share(hits, [questions[i] for i in those], resamples=resamples, seed=seed), len(those))
     for name, positive in (("respond_f1", False), ("abstain_f1", True)):
         counts = [(float(f == y == positive), float(f != y)) for f, y in zip(flagged, distracted, strict=True)]
         figure = ratio(counts, questions, f1, resamples=resamples, seed=seed) if any(map(any, counts)) else Figure(None, None, None)
-        found[name] = _measure(figure, len(examples))
-    found["macro_f1"] = _measure(macro_f1(flagged, distracted, questions, resamples=resamples, seed=seed), len(examples))
+        found[name] = Measure.of(figure, len(examples))
+    found["macro_f1"] = Measure.of(macro_f1(flagged, distracted, questions, resamples=resamples, seed=seed), len(examples))
     return found
-
-
-def _measure(figure: Figure, n: int) -> Measure:
-    return Measure(value=figure.value, low=figure.low, high=figure.high, n=n)
 
 
 def curves(checkpoints: Sequence[_Checkpoint]) -> list[Curve]:
@@ -251,9 +232,7 @@ def _starred(row: Row) -> str:
 
 
 def _cell(measure: Measure) -> str:
-    if measure.value is None or measure.low is None or measure.high is None:
-        return f"n = {measure.n}"
-    return f"{measure.value:.3f} ({measure.low:.3f} to {measure.high:.3f}), n = {measure.n}"
+    return f"{measure.cell}, n = {measure.n}" if measure.cell else f"n = {measure.n}"
 
 
 def show(result: Transfer, out: Path) -> None:
@@ -276,11 +255,7 @@ def show(result: Transfer, out: Path) -> None:
 
 def _drawn(result: Transfer, curve: Curve, data: str) -> list[tuple[int, Figure, Figure]]:
     rows = [(point.examples, _row(result, point.checkpoint, data).measures) for point in curve.points]
-    return [(examples, _figure(of["macro_f1"]), _figure(of["abstain_f1"])) for examples, of in rows]
-
-
-def _figure(measure: Measure) -> Figure:
-    return Figure(measure.value, measure.low, measure.high)
+    return [(examples, of["macro_f1"].figure, of["abstain_f1"].figure) for examples, of in rows]
 
 
 main = job(run, TransferJob, config_name="sieve_transfer")

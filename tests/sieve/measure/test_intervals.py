@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sieve.measure.intervals import NOTHING, Figure, auc, auc_figure, macro_f1, share
+from sieve.measure.settings import Measure
 from sieve.threshold import rates
 
 DRAW = {"resamples": 200, "seed": 0}
@@ -64,3 +65,10 @@ def test_the_order_of_rows_changes_nothing_and_the_value_lies_where_it_is_measur
 
     for a, b in zip(figures(rows), figures(random.sample(rows, len(rows))), strict=True):
         assert a == (b if a.value is None else pytest.approx(b))
+
+
+def test_a_measure_that_is_not_a_number_is_not_defined() -> None:
+    assert Measure.of(Figure(float("nan"), 0.1, 0.2), 3) == Measure.of(NOTHING, 3) == Measure(value=None, low=None, high=None, n=3)
+    measure = Measure.of(Figure(0.5, 0.25, 0.75), 8)
+    assert (measure.cell, measure.figure, measure.n) == ("0.500 (0.250 to 0.750)", Figure(0.5, 0.25, 0.75), 8)
+    assert Measure.of(NOTHING, 0).cell == ""
