@@ -11,6 +11,7 @@ from rag.errors import InputError
 from rag.models.base import pick_device, pick_dtype
 from rag.models.lora import save_adapter
 from rag.records import Condition, Example
+from sieve.data import draw
 from sieve.fitted import Fitted
 from sieve.reader.agreement import AgreementSettings, Pair
 from sieve.reader.agreement import fit as fit_agreement
@@ -35,8 +36,9 @@ def fit(
 ) -> Fitted:
     """Train the adapter, write it and the tokenizer to `out`, and fit the agreement's weights on the validation sets.
 
-    Training goes by documents, and every document that says something known is a row, whatever the condition of its set; `limit` is
-    the number of sets. Only the fit goes by sets: those whose condition is `learnt`. Raises InputError for data that cannot be used.
+    Training goes by documents, and every document that says something known is a row, whatever the condition of its set. With a
+    `limit`, it is that of so many sets, drawn from those whose condition is `learnt` (`sieve.data.draw`). The fit goes by sets: those
+    whose condition is `learnt`. Raises InputError for data that cannot be used.
     """
     dtype = pick_dtype(config.model.precision, pick_device("auto"))
     backbone = load_backbone(config.model, dtype)
@@ -46,11 +48,12 @@ def fit(
             f"sieve.inputs.max_length={config.inputs.max_length}: with an answer of {config.inputs.max_answer_tokens} tokens more than the "
             f"{positions} that the model reads; lower it"
         )
+    drawn = train if limit is None else draw([example for example in train if example.condition in learnt], learnt, limit, seed)
     prepared = {
         name: rows(
             examples, backbone.tokenizer, config.inputs, silent_per_answer=config.train.silent_per_answer, seed=seed, name=name
         )
-        for name, examples in (("training", train[:limit]), ("validation", validation))
+        for name, examples in (("training", drawn), ("validation", validation))
     }  # fmt: skip
     model = trainable(backbone, config.model, init)
     pad_id, end_id = int(backbone.tokenizer.pad_token_id), int(backbone.tokenizer.eos_token_id)

@@ -128,6 +128,14 @@ def test_training_can_go_on_from_a_reader(trained: Path, causal_base: Path, data
     assert result.manifest.validation["macro_f1"] > 0.9
 
 
+def test_a_limit_draws_as_many_sets_of_each_class(trained: Path, causal_base: Path, data: DataSettings, tmp_path: Path) -> None:
+    """Of the first four sets of the file, or of four that come as they come, two of each class would be luck."""
+    settings = without_training(causal_base, data.model_copy(update={"limit": 4}), trained)
+    for seed in (0, 1):
+        result = train(settings.model_copy(update={"seed": seed}), tmp_path / str(seed))
+        assert result.manifest.counts["train"] == {"answerable": 6, "conflict": 2, "unanswerable": 4}
+
+
 def without_training(base: Path, data: DataSettings, *init: Path) -> TrainJob:
     settings = job(base, data, init=init)
     still = settings.sieve.model_copy(update={"train": settings.sieve.train.model_copy(update={"epochs": 0.0})})
