@@ -38,7 +38,12 @@ format: setup  ## Format the code
 DATA ?= downloads
 BUILD := $(BIN)/python -m data_gen.build
 UNSEEN := 'dataset.exclude=[$(DATA)/realtimeqa.json]'
-DOCUMENTS := data/simpleqa_sets/train.jsonl,data/gold_passages_sets/train.jsonl,data/rgb_sets/train.jsonl,data/demo_short/train.jsonl
+FIRST := data/simpleqa_sets/train.jsonl,data/gold_passages_sets/train.jsonl,data/rgb_sets/train.jsonl,data/demo_short/train.jsonl
+SECOND := data/simpleqa_more/train.jsonl,data/gold_passages_more/train.jsonl,data/rgb_sets/train.jsonl,data/demo_short/train.jsonl
+THIRD := data/simpleqa_sets/train.jsonl,data/gold_passages_all/train.jsonl,data/rgb_sets/train.jsonl,data/demo_short/train.jsonl
+ALL := $(FIRST),data/simpleqa_more/train.jsonl,data/gold_passages_more/train.jsonl,data/gold_passages_all/train.jsonl
+SIEVE := $(BIN)/python -m sieve.train profile=local 'data.clean=[answerable,unanswerable]' \
+	'data.validation=[data/simpleqa_threshold/validation.jsonl,data/rgb_sets/validation.jsonl]'
 
 data-local: setup  ## Build what the shipped checkpoints were trained on, from the files in DATA=downloads
 	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[train,validation]' out=data/simpleqa_sets
@@ -47,6 +52,11 @@ data-local: setup  ## Build what the shipped checkpoints were trained on, from t
 		dataset.k_max=5 out=data/simpleqa_threshold
 	$(BUILD) dataset=gold_passages_sets dataset.path=$(DATA)/gold_passages.json $(UNSEEN) 'splits=[train]' dataset.cap=1 dataset.rounds=1 \
 		'dataset.variants=[gold_and_edited]' dataset.k_max=4 dataset.limit=1100 out=data/gold_passages_sets
+	$(BUILD) dataset=gold_passages_sets dataset.path=$(DATA)/gold_passages.json $(UNSEEN) 'splits=[train]' dataset.cap=1 dataset.rounds=3 \
+		'dataset.variants=[gold_and_edited]' dataset.k_max=5 dataset.limit=1800 out=data/gold_passages_more
+	$(BUILD) dataset=gold_passages_sets dataset.path=$(DATA)/gold_passages.json $(UNSEEN) 'splits=[train]' dataset.cap=1 dataset.rounds=1 \
+		'dataset.variants=[gold_and_edited]' dataset.k_max=4 out=data/gold_passages_all
+	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[train]' dataset.cap=6 out=data/simpleqa_more
 	$(BUILD) dataset=rgb_sets dataset.path=$(DATA)/rgb_en_fact.json $(UNSEEN) 'splits=[train,validation]' out=data/rgb_sets
 	$(BUILD) dataset=demo dataset.questions=600 dataset.k=5 dataset.words=8 dataset.limit=700 'splits=[train]' out=data/demo_short
 	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[train,validation]' dataset.k_min=3 dataset.k_max=7 \
@@ -55,10 +65,14 @@ data-local: setup  ## Build what the shipped checkpoints were trained on, from t
 	$(BUILD) dataset=realtimeqa_audit dataset.path=$(DATA)/realtimeqa.json 'splits=[test]' out=data/realtimeqa_audit
 	$(BUILD) dataset=rgb_audit dataset.path=$(DATA)/rgb_en_fact.json 'splits=[test]' out=data/rgb_audit
 
-train-local: data-local  ## Train the shipped checkpoints again (about two hours on 2 cores), into runs/local
-	$(BIN)/python -m sieve.train profile=local 'data.train=[$(DOCUMENTS)]' \
-		'data.validation=[data/simpleqa_threshold/validation.jsonl,data/rgb_sets/validation.jsonl]' \
-		'data.clean=[answerable,unanswerable]' out=runs/local/sieve
+train-local: data-local  ## Train the shipped checkpoints again (about three hours on 2 cores), into runs/local
+	$(SIEVE) 'data.train=[$(FIRST)]' out=runs/local/sieve_first
+	$(SIEVE) init=runs/local/sieve_first 'data.train=[$(SECOND)]' sieve.train.learning_rate=6e-4 sieve.train.silent_per_answer=0.6 \
+		sieve.train.evals_per_epoch=7 sieve.train.epochs=0.4275 out=runs/local/sieve_second
+	$(SIEVE) 'init=[runs/local/sieve_first,runs/local/sieve_second]' 'data.train=[$(THIRD)]' seed=1 sieve.train.learning_rate=4e-4 \
+		sieve.train.silent_per_answer=0.6 sieve.train.evals_per_epoch=7 sieve.train.epochs=0.28 out=runs/local/sieve_third
+	$(SIEVE) 'init=[runs/local/sieve_first,runs/local/sieve_second,runs/local/sieve_third]' 'data.train=[$(ALL)]' sieve.train.epochs=0 \
+		data.audit=data/rgb_audit/test.jsonl out=runs/local/sieve
 	$(BIN)/python -m sage.train profile=local 'data.train=[data/simpleqa_sage/train.jsonl,data/demo_sage/train.jsonl]' \
 		data.validation=data/simpleqa_validation/validation.jsonl sage.train.eval_steps=25 out=runs/local/sage
 
