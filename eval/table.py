@@ -69,9 +69,10 @@ def tabulate(settings: TableJob, out: Path) -> list[Run]:
         raise InputError(
             f"names: expected one name for each of {len(settings.runs)} runs, all different, got {list(names)}; set names=[...]"
         )
+    for key, metrics in (("columns", settings.columns), ("plot", settings.plot or ())):
+        if unknown := [name for name in metrics if name not in METRIC_TITLES]:
+            raise InputError(f"{key}: no metric is called '{unknown[0]}'{nearest(unknown[0], METRIC_TITLES)}")
     wanted = dict.fromkeys((*settings.columns, *(settings.plot or ())))
-    if unknown := [name for name in wanted if name not in METRIC_TITLES]:
-        raise InputError(f"columns: no metric is called '{unknown[0]}'{nearest(unknown[0], METRIC_TITLES)}")
     reports = [_read(folder) for folder in settings.runs]
     _require_alike(settings.runs, reports, settings.same_examples)
     runs = [

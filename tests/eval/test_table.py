@@ -135,3 +135,5 @@ def test_runs_that_differ_on_purpose_stand_side_by_side(run_at: Callable[..., Pa
 def test_a_metric_that_does_not_exist_is_named_with_its_neighbour(run_at: Callable[..., Path], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="columns: no metric is called 'macro_f2'.*macro_f1"):
         tabulate(job(runs=[run_at("a", 6)], columns=["macro_f2"]), tmp_path)
+    with pytest.raises(InputError, match="plot: no metric is called 'coverages'.*coverage"):
+        tabulate(job(runs=[run_at("b", 6)], plot=["coverages", "macro_f1"]), tmp_path)
