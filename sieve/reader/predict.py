@@ -1,13 +1,11 @@
 """Serve a trained reader: what each document says, how far any two of them disagree, and which one to leave out."""
 
-import math
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
-from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rag.checkpoint import Manifest, require_same_base
 from rag.models.base import Precision, pick_device, pick_dtype
@@ -15,8 +13,9 @@ from rag.records import Document
 from rag.render import ranked
 from sieve.calibration import logit, probability
 from sieve.reader.agreement import AgreementSettings, Contest, Reading, compatible, set_score
-from sieve.reader.inputs import Encoding, InputSettings, answer_ids, encode, left_pad
+from sieve.reader.inputs import Encoding, InputSettings, answer_ids, encode
 from sieve.reader.model import ModelSettings, load_adapter, load_backbone
+from sieve.reader.prefill import Prefill
 from sieve.screening import Removal, Screening, batches, groups
 from sieve.threshold import DEFAULT
 
@@ -145,19 +144,60 @@ class ReaderSieve:
         """Of each set, the contests by the places of the two groups. Reads what is not remembered."""
         if len(self._readings) > self.remembered:
             self._readings, self._log_likelihoods = {}, {}
-        unread = [passage for passage in encodings if passage not in self._readings]
-        self._readings |= zip(unread, self._read([encodings[passage].ids for passage in unread]), strict=True)
-        rivals = [[pair for pair in combinations(range(len(item.passages)), 2) if self._may_disagree(item, pair)] for item in sets]
-        unknown: dict[Passage, dict[str, None]] = {}
-        for item, pairs in zip(sets, rivals, strict=True):
-            for passage, answer in (key for pair in pairs for key in self._crossed(item, pair) if key not in self._log_likelihoods):
-                unknown.setdefault(passage, {})[answer] = None
-        asked = [
-            (encodings[passage].ids, [answer_ids(answer, self.tokenizer) for answer in answers]) for passage, answers in unknown.items()
-        ]
-        for (passage, answers), found in zip(unknown.items(), self._likelihoods_of(asked), strict=True):
-            self._log_likelihoods |= {(passage, answer): value for answer, value in zip(answers, found, strict=True)}
-        return [{pair: self._contest(item, pair) for pair in pairs} for item, pairs in zip(sets, rivals, strict=True)]
+        for part in self._parts(sets, encodings):
+            self._learn(part, encodings)
+        return [{pair: self._contest(item, pair) for pair in self._rivals(item)} for item in sets]
+
+    def _parts(self, sets: Sequence[_Set], encodings: dict[Passage, Encoding]) -> list[list[_Set]]:
+        """The sets in parts of at most `batch_tokens` tokens each, since a part's prompts are kept until its answers have been compared."""
+        parts: list[list[_Set]] = []
+        room = 0
+        for item in sets:
+            tokens = sum(len(encodings[passage].ids) for passage in item.passages)
+            if tokens > room or not parts:
+                parts.append([])
+                room = self.batch_tokens
+            parts[-1].append(item)
+            room -= tokens
+        return parts
+
+    def _learn(self, sets: Sequence[_Set], encodings: dict[Passage, Encoding]) -> None:
+        """Remember what each passage says, and how likely each would say what its rivals say."""
+        unread = dict.fromkeys(passage for item in sets for passage in item.passages if passage not in self._readings)
+        places = self._prefill(list(unread), encodings)
+        for prefill in dict.fromkeys(prefill for prefill, _ in places.values()):
+            self._read(prefill, [passage for passage, (home, _) in places.items() if home is prefill])
+        unknown = dict.fromkeys(
+            key for item in sets for pair in self._rivals(item) for key in self._crossed(item, pair) if key not in self._log_likelihoods
+        )
+        places |= self._prefill(list(dict.fromkeys(passage for passage, _ in unknown if passage not in places)), encodings)
+        for prefill in dict.fromkeys(places[passage][0] for passage, _ in unknown):
+            keys = [key for key in unknown if places[key[0]][0] is prefill]
+            asked = [(places[passage][1], answer_ids(answer, self.tokenizer)) for passage, answer in keys]
+            self._log_likelihoods |= zip(keys, prefill.log_likelihoods(asked), strict=True)
+
+    def _prefill(self, passages: Sequence[Passage], encodings: dict[Passage, Encoding]) -> dict[Passage, tuple[Prefill, int]]:
+        """Where each passage has been read: in which batch, and in which row of it."""
+        prompts = [encodings[passage].ids for passage in passages]
+        pad_id, end_id = int(self.tokenizer.pad_token_id), int(self.tokenizer.eos_token_id)
+        places: dict[Passage, tuple[Prefill, int]] = {}
+        for batch in batches([len(prompt) + self.inputs.max_answer_tokens for prompt in prompts], self.batch_tokens):
+            prefill = Prefill(self.model, [prompts[i] for i in batch], pad_id, end_id)
+            places |= {passages[i]: (prefill, row) for row, i in enumerate(batch)}
+        return places
+
+    def _read(self, prefill: Prefill, passages: Sequence[Passage]) -> None:
+        """Remember the readings of a batch's passages."""
+        silent = prefill.silent
+        self._readings |= {passage: Reading("", quiet, 0.0) for passage, quiet in zip(passages, silent, strict=True)}
+        speaking = [row for row, quiet in enumerate(silent) if 1 - quiet >= BOTH_ANSWER]
+        answers = prefill.answers(speaking, self.inputs.max_answer_tokens) if speaking else []
+        for row, (ids, log_probability) in zip(speaking, answers, strict=True):
+            answer = " ".join(str(self.tokenizer.decode(ids, skip_special_tokens=True)).split())
+            self._readings[passages[row]] = Reading(answer, silent[row], log_probability)
+
+    def _rivals(self, item: _Set) -> list[tuple[int, int]]:
+        return [pair for pair in combinations(range(len(item.passages)), 2) if self._may_disagree(item, pair)]
 
     def _may_disagree(self, item: _Set, pair: tuple[int, int]) -> bool:
         first, second = (self._readings[item.passages[i]] for i in pair)
@@ -177,108 +217,6 @@ class ReaderSieve:
             louder=louder,
             preference=min(reading.log_probability - self._log_likelihoods[key] for reading, key in zip(readings, crossed, strict=True)),
         )
-
-    @torch.inference_mode()
-    def _read(self, prompts: Sequence[list[int]]) -> list[Reading]:
-        readings: dict[int, Reading] = {}
-        for batch in batches([len(prompt) + self.inputs.max_answer_tokens for prompt in prompts], self.batch_tokens):
-            padded = left_pad([prompts[i] for i in batch], int(self.tokenizer.pad_token_id))
-            inputs = {name: tensor.to(self.model.device) for name, tensor in padded.items()}
-            output = self.model(**inputs, use_cache=True, logits_to_keep=1)
-            log_probabilities = output.logits[:, -1].float().log_softmax(-1)
-            silent = log_probabilities[:, self.tokenizer.eos_token_id].exp()
-            if not silent.isfinite().all():
-                raise RuntimeError("the reader's logits are not numbers")
-            readings |= {i: Reading("", quiet, 0.0) for i, quiet in zip(batch, silent.tolist(), strict=True)}
-            speaking = (1 - silent >= BOTH_ANSWER).nonzero()[:, 0]
-            answers = self._answers(log_probabilities[speaking], speaking, output.cache, inputs["attention_mask"])
-            for row, (ids, log_probability) in zip(speaking.tolist(), answers, strict=True):
-                answer = " ".join(str(self.tokenizer.decode(ids, skip_special_tokens=True)).split())
-                readings[batch[row]] = Reading(answer, readings[batch[row]].silent, log_probability)
-        return [readings[i] for i in range(len(prompts))]
-
-    def _answers(
-        self, log_probabilities: torch.Tensor, rows: torch.Tensor, cache: DynamicCache, mask: torch.Tensor
-    ) -> list[tuple[list[int], float]]:
-        """Go on greedily from the prompts of `rows`: ids without the end, and the log probability with it.
-
-        `log_probabilities`, [rows, vocabulary], are those of the first token, which is made to be another than the end: how likely a
-        document is to say nothing is a figure of its own. Rows that have ended leave the batch, once they are half of it.
-        """
-        end = int(self.tokenizer.eos_token_id)
-        answers: list[list[int]] = [[] for _ in rows]
-        totals = [0.0] * len(answers)
-        running = list(range(len(answers)))  # of the rows in the batch, which answer each continues
-        ended: set[int] = set()
-        cache.batch_select_indices(rows)
-        mask = mask[rows]
-        allowed = log_probabilities.index_fill(1, torch.tensor([end], device=mask.device), -math.inf)
-        for _ in range(self.inputs.max_answer_tokens):
-            chosen = allowed.argmax(-1)
-            gained = log_probabilities.gather(1, chosen[:, None])[:, 0].tolist()
-            for answer, token, more in zip(running, chosen.tolist(), gained, strict=True):
-                if answer not in ended:
-                    totals[answer] += more
-                    if token == end:
-                        ended.add(answer)
-                    else:
-                        answers[answer].append(token)
-            if len(ended) == len(answers):
-                break
-            going = [row for row, answer in enumerate(running) if answer not in ended]
-            if 2 * len(going) <= len(running):
-                keep = torch.tensor(going, device=mask.device)
-                cache.batch_select_indices(keep)
-                running, chosen, mask = [running[row] for row in going], chosen[keep], mask[keep]
-            mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
-            output = self.model(
-                input_ids=chosen[:, None],
-                attention_mask=mask,
-                position_ids=mask.sum(-1, keepdim=True) - 1,
-                cache=cache,
-                use_cache=True,
-            )
-            allowed = log_probabilities = output.logits[:, -1].float().log_softmax(-1)
-        return list(zip(answers, totals, strict=True))
-
-    @torch.inference_mode()
-    def _likelihoods_of(self, asked: Sequence[tuple[list[int], list[list[int]]]]) -> list[list[float]]:
-        """Log probability, in nats, of each of the answers to a prompt, which is read once."""
-        found: list[list[float]] = [[] for _ in asked]
-        for batch in batches([len(prompt) + max(map(len, answers)) for prompt, answers in asked], self.batch_tokens):
-            rows = sorted(batch, key=lambda i: -len(asked[i][1]))
-            padded = left_pad([asked[i][0] for i in rows], int(self.tokenizer.pad_token_id))
-            inputs = {name: tensor.to(self.model.device) for name, tensor in padded.items()}
-            output = self.model(**inputs, use_cache=True, logits_to_keep=1)
-            first, cache, mask = output.logits.float().log_softmax(-1), output.cache, inputs["attention_mask"]
-            for nth in range(len(asked[rows[0]][1])):
-                rows = [i for i in rows if len(asked[i][1]) > nth]
-                cache.batch_select_indices(torch.arange(len(rows), device=mask.device))
-                totals = self._continued([asked[i][1][nth] for i in rows], first[: len(rows)], cache, mask[: len(rows)])
-                for i, total in zip(rows, totals, strict=True):
-                    found[i].append(total)
-        return found
-
-    def _continued(self, answers: Sequence[list[int]], first: torch.Tensor, cache: DynamicCache, mask: torch.Tensor) -> list[float]:
-        """Log probability of one answer after each prompt in the cache, which is left as it was.
-
-        `first`, [rows, 1, vocabulary], are the log probabilities of an answer's first token.
-        """
-        width = max(map(len, answers)) - 1
-        ids = torch.tensor([[*answer, *[0] * (width + 1 - len(answer))] for answer in answers], device=mask.device)
-        given = torch.tensor([[1] * len(answer) + [0] * (width + 1 - len(answer)) for answer in answers], device=mask.device)
-        log_probabilities = first
-        if width:
-            output = self.model(
-                input_ids=ids[:, :-1],
-                attention_mask=torch.cat([mask, mask.new_ones(len(answers), width)], dim=1),  # what pads an answer follows all of it
-                position_ids=mask.sum(-1, keepdim=True) + torch.arange(width, device=mask.device),
-                cache=cache,
-                use_cache=True,
-            )
-            log_probabilities = torch.cat([first, output.logits.float().log_softmax(-1)], dim=1)
-            cache.crop(-width)
-        return [float(total) for total in (log_probabilities.gather(2, ids[..., None])[..., 0] * given).sum(1)]
 
 
 def _sets(questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[_Set]:
