@@ -25,7 +25,7 @@ class Prefill:
         self._first = output.logits[:, -1].float().log_softmax(-1)
         self._cache: DynamicCache = output.cache
         self._layers = cast(list[DynamicLayer], self._cache.layers)
-        self._kept = [(layer.keys, layer.values) for layer in self._layers]
+        self._kept = [(cast(torch.Tensor, layer.keys), cast(torch.Tensor, layer.values)) for layer in self._layers]
         if not self._first[:, end_id].isfinite().all():
             raise RuntimeError("the reader's logits are not numbers")
 
