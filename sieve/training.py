@@ -2,10 +2,10 @@
 
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from transformers import EarlyStoppingCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from rag.models.base import Precision, pick_device, pick_dtype
@@ -31,7 +31,16 @@ class TrainSettings(Settings):
     evals_per_epoch: int = Field(ge=1)
     minutes: float | None = Field(default=None, gt=0)
     """Stop after this much time, evaluations included, with a last evaluation; a run that goes on after a kill begins to count again.
-    A schedule that falls to zero would be cut off: choose `constant_with_warmup`."""
+    How many steps that will be is not known, so the learning rate must be the same in all of them."""
+
+    @model_validator(mode="after")
+    def _time_needs_a_constant_rate(self) -> Self:
+        if self.minutes is not None and (self.warmup_ratio > 0 or self.scheduler != "constant_with_warmup"):
+            raise ValueError(
+                f"sieve.train.minutes={self.minutes:g} ends training before the steps that warm-up and schedule are shares of; set "
+                "sieve.train.warmup_ratio=0 and sieve.train.scheduler=constant_with_warmup"
+            )
+        return self
 
 
 class TimeBudget(TrainerCallback):

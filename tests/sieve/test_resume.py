@@ -79,3 +79,12 @@ def test_training_ends_when_its_time_is_up_with_an_evaluation(
     trainer = run(job, tmp_path / "out")
     assert trainer.state.global_step == 1
     assert [entry["step"] for entry in trainer.state.log_history if "eval_loss" in entry] == [1]
+
+
+@pytest.mark.parametrize(("key", "value"), [("warmup_ratio", 0.05), ("scheduler", "linear")])
+def test_a_budget_of_time_needs_one_learning_rate(key: str, value: object, job_in: Callable[..., TrainJob], tmp_path: Path) -> None:
+    settings = job_in(tmp_path, tmp_path).sieve.train
+    plain = {**settings.model_dump(), "minutes": 5.0, "warmup_ratio": 0.0, "scheduler": "constant_with_warmup"}
+    assert type(settings).model_validate(plain).minutes == 5
+    with pytest.raises(ValueError, match="set sieve.train.warmup_ratio=0 and sieve.train.scheduler=constant_with_warmup"):
+        type(settings).model_validate({**plain, key: value})
