@@ -57,7 +57,7 @@ def run(settings: AuditJob, out: Path) -> Audit:
     training = read_files(settings.data.train or ())
     sieve = load(settings.checkpoint, device=settings.device)
     figures = audit(sieve, examples, settings.audit, out / "scores.jsonl", seed=settings.seed, training=training)
-    origin = {"command": command("sieve.audit"), "checkpoint": str(settings.checkpoint), **provenance()}
+    origin = {"command": command("sieve.audit"), "checkpoint": settings.checkpoint.name, **provenance()}
     figures = figures.model_copy(update={"data": data, "provenance": origin})
     write_json(out, figures)
     (out / "audit.md").write_text(markdown(figures), encoding="utf-8")

@@ -137,6 +137,9 @@ def test_a_failed_audit_is_written_to_the_checkpoint_and_its_card_says_so(traine
     card = (trained.out / "README.md").read_text(encoding="utf-8")
     assert figures.verdict == "failed"
     assert read_audit(trained.out) == figures
+    assert str(trained.out.parent) not in (trained.out / AUDIT).read_text(
+        encoding="utf-8"
+    )  # no folder of this machine goes with the weights
     assert "**This checkpoint fails its audit. Audit failed. Broken: conflict flagged 100.0%, limit at most 0%. Not measured" in card
     for name, content in before.items():
         (trained.out / name).write_bytes(content)
