@@ -9,6 +9,7 @@ wrote these conflicts to deceive, and no model did: what a Sieve flags here it h
 import csv
 import logging
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -62,7 +63,7 @@ def load(path: InputPath, split: str = "test", limit: int | None = None, dropped
             )
         )
         examples.append(_example(record, question_id, Condition.CONFLICT, (first, second), path.name, 0))
-        stranger = next(iter(_strangers(record, question_id, index)), None)
+        stranger = next(_strangers(record, question_id, index), None)
         if stranger is None:
             reasons["no passage of another question to put beside one side"] += 1
             continue
@@ -113,14 +114,14 @@ def _usable(record: _Record, reasons: Counter[str]) -> bool:
     return False
 
 
-def _strangers(record: _Record, question_id: str, index: Bm25) -> list[Document]:
+def _strangers(record: _Record, question_id: str, index: Bm25) -> Iterator[Document]:
     """Passages of other questions, nearest first, in which neither answer stands."""
     own = {fingerprint(text) for text in _texts(record)}
-    return [
+    return (
         document(question_id, hit.text, DocumentLabel.NEUTRAL)
         for hit in index.search(record.question, len(own) + _SEARCHED)
         if hit.id not in own and not contains(hit.text, record.answer1) and not contains(hit.text, record.answer2)
-    ]
+    )
 
 
 def _example(record: _Record, question_id: str, condition: Condition, documents: tuple[Document, ...], source: str, number: int) -> Example:

@@ -144,9 +144,7 @@ class ReaderSieve:
         """Of each set, the contests by the places of the two groups. Reads what is not remembered."""
         if len(self._readings) > self.remembered:
             self._readings, self._log_likelihoods = {}, {}
-        for part in self._parts(sets, encodings):
-            self._learn(part, encodings)
-        return [{pair: self._contest(item, pair) for pair in self._rivals(item)} for item in sets]
+        return [of_set for part in self._parts(sets, encodings) for of_set in self._compare(part, encodings)]
 
     def _parts(self, sets: Sequence[_Set], encodings: dict[Passage, Encoding]) -> list[list[_Set]]:
         """The sets in parts of at most `batch_tokens` tokens each, since a part's prompts are kept until its answers have been compared."""
@@ -161,20 +159,23 @@ class ReaderSieve:
             room -= tokens
         return parts
 
-    def _learn(self, sets: Sequence[_Set], encodings: dict[Passage, Encoding]) -> None:
-        """Remember what each passage says, and how likely each would say what its rivals say."""
+    def _compare(self, sets: Sequence[_Set], encodings: dict[Passage, Encoding]) -> list[dict[tuple[int, int], Contest]]:
+        """Remember what each passage says, and how likely each would say what its rivals say; give the contests of each set."""
         unread = dict.fromkeys(passage for item in sets for passage in item.passages if passage not in self._readings)
         places = self._prefill(list(unread), encodings)
         for prefill in dict.fromkeys(prefill for prefill, _ in places.values()):
             self._read(prefill, [passage for passage, (home, _) in places.items() if home is prefill])
+        rivals = [[pair for pair in combinations(range(len(item.passages)), 2) if self._may_disagree(item, pair)] for item in sets]
         unknown = dict.fromkeys(
-            key for item in sets for pair in self._rivals(item) for key in self._crossed(item, pair) if key not in self._log_likelihoods
-        )
+            key for item, pairs in zip(sets, rivals, strict=True) for pair in pairs for key in self._crossed(item, pair)
+            if key not in self._log_likelihoods
+        )  # fmt: skip
         places |= self._prefill(list(dict.fromkeys(passage for passage, _ in unknown if passage not in places)), encodings)
         for prefill in dict.fromkeys(places[passage][0] for passage, _ in unknown):
             keys = [key for key in unknown if places[key[0]][0] is prefill]
             asked = [(places[passage][1], answer_ids(answer, self.tokenizer)) for passage, answer in keys]
             self._log_likelihoods |= zip(keys, prefill.log_likelihoods(asked), strict=True)
+        return [{pair: self._contest(item, pair) for pair in pairs} for item, pairs in zip(sets, rivals, strict=True)]
 
     def _prefill(self, passages: Sequence[Passage], encodings: dict[Passage, Encoding]) -> dict[Passage, tuple[Prefill, int]]:
         """Where each passage has been read: in which batch, and in which row of it."""
@@ -195,9 +196,6 @@ class ReaderSieve:
         for row, (ids, log_probability) in zip(speaking, answers, strict=True):
             answer = " ".join(str(self.tokenizer.decode(ids, skip_special_tokens=True)).split())
             self._readings[passages[row]] = Reading(answer, silent[row], log_probability)
-
-    def _rivals(self, item: _Set) -> list[tuple[int, int]]:
-        return [pair for pair in combinations(range(len(item.passages)), 2) if self._may_disagree(item, pair)]
 
     def _may_disagree(self, item: _Set, pair: tuple[int, int]) -> bool:
         first, second = (self._readings[item.passages[i]] for i in pair)
