@@ -11,6 +11,7 @@ from enum import StrEnum
 from random import Random
 from typing import NamedTuple
 
+from data_gen.documents import ranked
 from data_gen.pool import Piece, Pool
 from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
 from rag.text import normalize
@@ -245,7 +246,7 @@ def _documents(variant: Variant, draw: _Draw) -> tuple[Document, ...] | None:
     if len(documents) < 2:
         return None
     ordered = [document for _, document in sorted(zip(draw.places, documents.values(), strict=False), key=lambda pair: pair[0])]
-    return tuple(document.model_copy(update={"rank": rank}) for rank, document in enumerate(ordered, start=1))
+    return ranked(ordered)
 
 
 def _leads(variant: Variant, draw: _Draw) -> tuple[Piece, ...] | None:

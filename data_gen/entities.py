@@ -1,117 +1,27 @@
-"""Answers as entities: their kind, dates and numbers by format, and other entities of the same kind."""
+"""Answers as entities: their kind, years and numbers by format, and other entities of the same kind."""
 
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import NamedTuple
 
+from data_gen.dates import MONTH, MONTHS, dates, near_date, near_year, ordinal, parse_date
 from rag.text import contains
-
-
-class Date(NamedTuple):
-    """A calendar date; the parts that its wording leaves out are none."""
-
-    year: int | None
-    month: int
-    day: int | None
-
-    @property
-    def precision(self) -> str:
-        """Such as `day-month-year` or `month-year`."""
-        return "-".join(name for name, part in (("day", self.day), ("month", self.month), ("year", self.year)) if part is not None)
-
-
-class DateMention(NamedTuple):
-    """A date as a text writes it, from `start` to `end`."""
-
-    start: int
-    end: int
-    date: Date
-    parts: tuple[tuple[int, int, str], ...]
-    """Where its day, month and year stand in the text."""
-
-    def render(self, text: str, date: Date) -> str:
-        """Another date of the same precision in this mention's own order, separators, abbreviations and case."""
-        written, place = "", self.start
-        # A month in digits is one of `1999-03-12`.
-        padded = any(part == "month" and text[start].isdigit() for start, _, part in self.parts)
-        for start, end, part in self.parts:
-            written += text[place:start] + _render_part(part, text[start:end], date, padded)
-            place = end
-        return written + text[place : self.end]
 
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-_MONTHS = _words("January February March April May June July August September October November December")
-_NUMBER_OF = {name[:length].casefold(): number for number, name in enumerate(_MONTHS, start=1) for length in (3, 4, len(name))}
-_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]}|{name[3:4]}\.?|\.)?" for name in _MONTHS)
-_DAY = r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
-_YEAR = r"[12]\d{3}"
-_COMMA = r"(?:\s*,\s*|\s+)"
-_DATE = re.compile(
-    rf"""(?<![\w/-])(?:
-      (?P<day_1>{_DAY})\s+(?:of\s+)?(?P<month_1>{_MONTH}){_COMMA}(?P<year_1>{_YEAR})
-    | (?P<month_2>{_MONTH})\s*(?P<day_2>{_DAY}){_COMMA}(?P<year_2>{_YEAR})
-    | (?P<year_3>{_YEAR})-(?P<month_3>0[1-9]|1[0-2])-(?P<day_3>0[1-9]|[12]\d|3[01])
-    | (?P<month_4>{_MONTH})(?:\s+of\s+|{_COMMA})(?P<year_4>{_YEAR})
-    | (?P<month_5>{_MONTH})\s+(?P<day_5>{_DAY})
-    | (?P<day_6>{_DAY})\s+(?:of\s+)?(?P<month_6>{_MONTH})
-    )(?![\w/]|-\d)""",
-    re.IGNORECASE | re.VERBOSE,
-)
 _DIGITS = re.compile(r"\d")
-
-
-def dates(text: str) -> list[DateMention]:
-    """The dates that a text spells out with their month, or writes as `1999-03-12`, from left to right."""
-    found = []
-    for match in _DATE.finditer(text):
-        parts = sorted((*match.span(name), name[:-2]) for name, value in match.groupdict().items() if value is not None)
-        values = {part: _part_value(text[start:end]) for start, end, part in parts}
-        found.append(DateMention(*match.span(), Date(values.get("year"), values["month"], values.get("day")), tuple(parts)))
-    return found
-
-
-def parse_date(text: str) -> Date | None:
-    """The date that a whole text is, or none."""
-    mentions = dates(text) if _DIGITS.search(text) else []
-    return mentions[0].date if len(mentions) == 1 and (mentions[0].start, mentions[0].end) == (0, len(text.rstrip("."))) else None
-
-
-def _part_value(written: str) -> int:
-    digits = "".join(filter(str.isdigit, written))
-    return int(digits) if digits else _NUMBER_OF[written.rstrip(".").casefold()]
-
-
-def _render_part(part: str, old: str, date: Date, padded: bool) -> str:
-    value = {"day": date.day, "month": date.month, "year": date.year}[part]
-    assert value is not None
-    if part != "month" or old.isdigit():
-        number = f"{value:02d}" if padded or old.startswith("0") else str(value)
-        return number if old.isdigit() else number + (_ordinal(value).upper() if old.isupper() else _ordinal(value))
-    name = _MONTHS[value - 1]
-    # `May` is its own abbreviation.
-    if len(old.rstrip(".")) < 5 and old.rstrip(".").casefold() not in ("may", "june", "july"):
-        name = name[:3] + ("." if old.endswith(".") else "")
-    return name.upper() if old.isupper() else name.lower() if old.islower() else name
-
-
-def _ordinal(number: int) -> str:
-    return "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-
-
 _SMALL = _words("one two three four five six seven eight nine ten eleven twelve")
 _NUMBER_WORDS = frozenset((*_SMALL, *_words("thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty")))
 _NUMBER = re.compile(r"(?<!\w)\d+(?:,\d{3})*(?:\.\d+)?(?:(?:st|nd|rd|th)(?!\w))?|\d+(?:,\d{3})*(?:\.\d+)?")
 _PROPER = re.compile(
     r"[^\W\d_]\d|(?<!\w)(?!(?:AM|PM|BC|BCE|CE|AD|[KMGT]Hz|[KMGT]?[WBV]|Celsius|Fahrenheit|USD|EUR|GBP|Million|Billion)(?!\w))[A-Z]\w"
 )
-_MONTH_WORD = re.compile(rf"(?<!\w)(?:{_MONTH})(?!\w)", re.IGNORECASE)
+_MONTH_WORD = re.compile(rf"(?<!\w)(?:{MONTH})(?!\w)", re.IGNORECASE)
 
 
 def entity_format(answer: str) -> str:
@@ -184,7 +94,7 @@ _KNOWN: Mapping[str, str] = {
     for kind, names in {
         "country": _COUNTRIES.replace("\n", "|"),
         "state": _STATES.replace("\n", "|"),
-        "month": "|".join(_MONTHS),
+        "month": "|".join(MONTHS),
         "weekday": "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday",
     }.items()
     for name in names.split("|")
@@ -323,37 +233,16 @@ def near(answer: str, rng: Random) -> str | None:
     """Another year, date or number in the same format and of the same size; none for words and names, and where nothing else fits."""
     written = entity_format(answer)
     if written == "year":
-        return str(_near_year(int(answer.strip(" .")), rng))
+        return str(near_year(int(answer.strip(" .")), rng))
     if written == "number word":
         word = rng.choice([word for word in _SMALL[1:] if word != answer.strip(" .").casefold()])
         return word.capitalize() if answer[:1].isupper() else word
     if written.startswith("date"):
         mention = dates(answer)[0]
-        return mention.render(answer, _near_date(mention.date, rng))
+        return mention.render(answer, near_date(mention.date, rng))
     if not written or "month" in written:
         return None
     return _NUMBER.sub(lambda match: _near_number(match[0], rng), answer)
-
-
-_LATEST = 2024
-"""No year is moved past this one, so that a false year is not given away by lying in the future."""
-
-
-def _near_year(year: int, rng: Random) -> int:
-    return rng.choice([other for other in range(max(1000, year - 20), max(year, min(year + 20, _LATEST)) + 1) if other != year])
-
-
-def _near_date(date: Date, rng: Random) -> Date:
-    """Another day, month or year, at least one of them, each from its whole range."""
-    changed = date
-    while changed == date:
-        changed = Date(
-            date.year and rng.choice((date.year, _near_year(date.year, rng))),
-            rng.choice((date.month, rng.randint(1, 12))),
-            date.day and rng.choice((date.day, rng.randint(1, 28))),
-        )
-    # The 30th and 31st stay where the month has them.
-    return changed if changed.day is None or changed.day <= 28 else changed._replace(day=rng.randint(1, 27))
 
 
 def _near_number(written: str, rng: Random) -> str:
@@ -368,4 +257,4 @@ def _near_number(written: str, rng: Random) -> str:
         )
     replaced = iter(other)
     number = re.sub(r"\d", lambda _: next(replaced), written)
-    return re.sub(r"[a-z]+\Z", lambda _: _ordinal(int(other)), number)
+    return re.sub(r"[a-z]+\Z", lambda _: ordinal(int(other)), number)

@@ -1,11 +1,9 @@
-"""What one text says about one question, and the Document that is made of it."""
+"""What one text says about one question."""
 
-import hashlib
 import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from rag.records import Document, DocumentLabel
 from rag.text import contains, normalize
 
 
@@ -47,13 +45,3 @@ def stated(text: str, forms: Iterable[str]) -> str | None:
         return None
     written = re.search(re.escape(found.strip()), text, re.IGNORECASE)
     return written[0] if written else found
-
-
-def fingerprint(text: str) -> str:
-    """Equal for texts that differ in case and spacing only."""
-    return hashlib.sha256(" ".join(text.casefold().split()).encode()).hexdigest()[:8]
-
-
-def document(question_id: str, text: str, label: DocumentLabel, answer: str | None = None, title: str = "") -> Document:
-    """A document whose id comes from its text, so that it says nothing about the label and is the same in all sets of the question."""
-    return Document(id=f"{question_id}-{fingerprint(text)}", title=title, text=text, label=label, answer=answer)

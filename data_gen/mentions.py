@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from data_gen.entities import Date, dates, form_letters, parse_date, squash
+from data_gen.dates import Date, dates, parse_date
+from data_gen.entities import form_letters, squash
 from rag.text import contains
 
 

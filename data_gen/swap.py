@@ -15,7 +15,8 @@ from itertools import islice
 from random import Random
 from typing import NamedTuple
 
-from data_gen.entities import Pool, dates, entity_format, entity_kind, near, overlaps, parse_date, replacements
+from data_gen.dates import dates, parse_date
+from data_gen.entities import Pool, entity_format, entity_kind, near, overlaps, replacements
 from data_gen.mentions import Mention, mentions, names_any
 
 

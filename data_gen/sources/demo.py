@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
+from data_gen.documents import ranked
 from data_gen.invent import Value, draw, stems
 from data_gen.label import stated
 from data_gen.passages import MIN_WORDS, Passage, Subject, about, invent_subject
@@ -212,4 +213,4 @@ def _choose(rng: Random, pool: _Pool, condition: Condition, k: int) -> tuple[Doc
         chosen += rng.sample(pool.same_subject, half - keyed) + rng.sample(pool.same_attribute, half - keyed)
         chosen += rng.sample(pool.neither, k - len(chosen))
     rng.shuffle(chosen)
-    return tuple(document.model_copy(update={"rank": rank}) for rank, document in enumerate(chosen, start=1))
+    return ranked(chosen)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from data_gen.pool import Material
+from data_gen.sources.fields import NumberedId
 from rag.jsonl import iter_records
 from rag.records import Id, Text
 
@@ -17,14 +18,10 @@ def _flat(value: Any) -> Any:
     return [value]
 
 
-def _id_text(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    id: Annotated[Id, BeforeValidator(_id_text)]
+    id: NumberedId
     query: Id
     answer: Annotated[tuple[Id, ...], BeforeValidator(_flat), Field(min_length=1)]
     fakeanswer: Id

@@ -16,8 +16,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from data_gen.label import document, fingerprint, stated
+from data_gen.documents import document, fingerprint, ranked
+from data_gen.label import stated
 from data_gen.pool import Material
+from data_gen.sources.fields import NumberedId
+from data_gen.sources.left_out import report
 from data_gen.split import assign
 from rag.errors import InputError
 from rag.jsonl import describe, read_json
@@ -30,11 +33,6 @@ logger = logging.getLogger(__name__)
 
 _SEARCHED = 40
 """Snippets to look at for neutral ones, beside the question's own."""
-
-
-def _id_text(value: Any) -> Any:
-    """The format numbers its questions; everywhere else in the project an id is text."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _as_list(value: Any) -> Any:
@@ -51,7 +49,7 @@ class _Snippet(BaseModel):
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    id: Annotated[Id, BeforeValidator(_id_text)]
+    id: NumberedId
     question: Id
     correct: Annotated[tuple[Id, ...], BeforeValidator(_as_list), Field(alias="correct answer", min_length=1)]
     expanded: Annotated[tuple[Text, ...], BeforeValidator(_as_list), Field(alias="expanded answer")] = ()
@@ -83,7 +81,7 @@ class _Case:
             id=f"{self.question_id}-{condition}",
             question_id=self.question_id,
             question=self.question,
-            documents=tuple(d.model_copy(update={"rank": rank}) for rank, d in enumerate(documents, start=1)),
+            documents=ranked(documents),
             answers=self.answers,
             state=state,
             condition=condition,
@@ -127,10 +125,7 @@ def load(
         examples += [_with_neutral(example, strangers.near(case, neutral), reasons) for example in made] if strangers else made
     conditions = Counter(str(example.condition) for example in examples)
     logger.info("%s: %s", path, ", ".join(f"{count} {name}" for name, count in sorted(conditions.items())) or "no examples")
-    for reason, count in sorted(reasons.items()):
-        logger.info("%s: left out %d: %s", path, count, reason)
-    if dropped is not None:
-        dropped.update(reasons)
+    report(str(path), reasons, dropped)
     return examples[:limit]
 
 
@@ -237,8 +232,7 @@ class _Strangers:
 def _with_neutral(example: Example, neutral: list[Document], reasons: Counter[str]) -> Example:
     if not neutral:
         reasons["set without a neutral document to append"] += 1
-    documents = (*example.documents, *neutral)
-    return example.model_copy(update={"documents": tuple(d.model_copy(update={"rank": rank}) for rank, d in enumerate(documents, start=1))})
+    return example.model_copy(update={"documents": ranked((*example.documents, *neutral))})
 
 
 def _with_conflict(case: _Case, rng: Random, reasons: Counter[str]) -> tuple[Document, ...] | None:

@@ -14,9 +14,11 @@ from random import Random
 from typing import Literal
 
 from data_gen.assemble import SetSettings, Variant, assemble
-from data_gen.label import fingerprint
-from data_gen.pool import Edits, Material, PoolSettings, pools
+from data_gen.documents import fingerprint
+from data_gen.pool import Edits, Material, PoolSettings
+from data_gen.pooling import pools
 from data_gen.sources import gold_passages, rgb, robustrag
+from data_gen.sources.left_out import report
 from data_gen.split import assign
 from rag.errors import InputError
 from rag.records import Example
@@ -87,10 +89,7 @@ def load(
     examples = examples[:limit]
     kinds = Counter(example.variant for example in examples)
     logger.info("%s, %s: %s", path, split, ", ".join(f"{count} {name}" for name, count in sorted(kinds.items())) or "no sets")
-    for reason, count in sorted(reasons.items()):
-        logger.info("%s, %s: left out %d: %s", path, split, count, reason)
-    if dropped is not None:
-        dropped.update(reasons)
+    report(f"{path}, {split}", reasons, dropped)
     return examples
 
 

@@ -7,23 +7,23 @@ wrote these conflicts to deceive, and no model did: what a Sieve flags here it h
 """
 
 import csv
-import logging
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from data_gen.label import document, fingerprint, stated
+from data_gen.documents import document, fingerprint, ranked
+from data_gen.label import stated
+from data_gen.sources.fields import NumberedId
+from data_gen.sources.left_out import report
 from rag.errors import InputError
 from rag.jsonl import describe, iter_records
 from rag.records import Condition, Document, DocumentLabel, Example, Id, RetrievalState, Text
 from rag.retrieval.bm25 import Bm25
 from rag.settings import InputPath
 from rag.text import contains, normalize
-
-logger = logging.getLogger(__name__)
 
 _SEARCHED = 20
 """Passages to look at for one of another question."""
@@ -32,7 +32,7 @@ _SEARCHED = 20
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
-    id: Annotated[Id, BeforeValidator(str), Field(alias="question_ID")]
+    id: Annotated[NumberedId, Field(alias="question_ID")]
     question: Id
     context1: Text
     context2: Text
@@ -70,10 +70,7 @@ def load(path: InputPath, split: str = "test", limit: int | None = None, dropped
         for number, side in enumerate((first, second), start=1):
             alone = side.model_copy(update={"label": DocumentLabel.ANSWERABLE})
             examples.append(_example(record, question_id, Condition.ANSWERABLE, (alone, stranger), path.name, number))
-    for reason, count in sorted(reasons.items()):
-        logger.info("%s: left out %d: %s", path, count, reason)
-    if dropped is not None:
-        dropped.update(reasons)
+    report(str(path), reasons, dropped)
     return examples[:limit]
 
 
@@ -130,7 +127,7 @@ def _example(record: _Record, question_id: str, condition: Condition, documents:
         id=f"{question_id}-{condition}-{number}",
         question_id=question_id,
         question=record.question,
-        documents=tuple(d.model_copy(update={"rank": rank}) for rank, d in enumerate(documents, start=1)),
+        documents=ranked(documents),
         answers=(record.answer2 if number == 2 else record.answer1,),
         state=RetrievalState.DISTRACTED if conflict else RetrievalState.ANSWERABLE,
         condition=condition,

@@ -1,10 +1,9 @@
-"""What a text states, and documents whose ids come from their text."""
+"""What a text states."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_gen.label import document, fingerprint, names, stated
-from rag.records import DocumentLabel
+from data_gen.label import names, stated
 from rag.text import contains
 
 PIECES = [
@@ -44,9 +43,3 @@ def test_the_longest_form_is_stated_as_the_text_spells_it() -> None:
 @given(st.lists(st.sampled_from(PIECES), max_size=12), st.lists(st.sampled_from(PIECES), min_size=1, max_size=3))
 def test_the_short_cut_never_disagrees_with_the_rule(text: list[str], answer: list[str]) -> None:
     assert names("".join(text), "".join(answer)) == contains("".join(text), "".join(answer))
-
-
-def test_a_document_s_id_depends_on_its_words_alone() -> None:
-    true = document("q1", "Lima  waits.", DocumentLabel.ANSWERABLE, "Lima")
-    assert true.id == document("q1", "lima waits.", DocumentLabel.CONFLICT).id == f"q1-{fingerprint('LIMA WAITS.')}"
-    assert (true.text, true.answer, true.label) == ("Lima  waits.", "Lima", DocumentLabel.ANSWERABLE)

@@ -4,14 +4,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
 from data_gen.assemble import DISTRACTED, UNANSWERABLE, SetSettings, Variant, assemble
 from data_gen.build import BuildSettings, build
-from data_gen.pool import Edits, Material, Pool, PoolSettings, pools, window
+from data_gen.pool import Edits, Material, Pool, PoolSettings
+from data_gen.pooling import pools
 from data_gen.sources import sets
 from data_gen.sources.gold_passages import materials as gold_materials
 from data_gen.sources.rgb import materials as rgb_materials
@@ -334,13 +334,3 @@ def test_a_malformed_gold_passage_is_named_with_its_field(tmp_path: Path) -> Non
 def test_an_argument_out_of_range_is_refused_by_name(file: Path, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         sets.load(file, "robustrag", **arguments)
-
-
-@pytest.mark.parametrize("words", [1, 3, 5, 20])
-def test_a_window_holds_what_it_is_around(words: int) -> None:
-    text = "One two three four Ada Lundberg five six. Seven eight ..."
-    cuts = {window(Random(i), text, words, "Ada Lundberg") for i in range(20)}
-    assert all("Ada Lundberg" in cut for cut in cuts)
-    assert all(len(cut.removeprefix("... ").removesuffix(" ...").split()) <= max(words, 2) for cut in cuts) or words == 20
-    assert (cuts == {text}) == (words == 20)
-    assert not any("... ..." in cut for cut in cuts)

@@ -1,0 +1,21 @@
+"""Documents of a set: made from a text, told apart by it, and ranked."""
+
+import hashlib
+from collections.abc import Iterable
+
+from rag.records import Document, DocumentLabel
+
+
+def fingerprint(text: str) -> str:
+    """Equal for texts that differ in case and spacing only."""
+    return hashlib.sha256(" ".join(text.casefold().split()).encode()).hexdigest()[:8]
+
+
+def document(question_id: str, text: str, label: DocumentLabel, answer: str | None = None, title: str = "") -> Document:
+    """A document whose id comes from its text, so that it says nothing about the label and is the same in all sets of the question."""
+    return Document(id=f"{question_id}-{fingerprint(text)}", title=title, text=text, label=label, answer=answer)
+
+
+def ranked(documents: Iterable[Document]) -> tuple[Document, ...]:
+    """The documents with the ranks 1 to K, in the order given."""
+    return tuple(document.model_copy(update={"rank": rank}) for rank, document in enumerate(documents, start=1))
