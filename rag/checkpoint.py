@@ -52,7 +52,8 @@ class Manifest(Record):
     data: dict[str, Text] = Field(default_factory=dict)
     """SHA-256 of each data file, by its name."""
     counts: dict[str, dict[str, int]] = Field(default_factory=dict)
-    """Examples of each split by how they were put together: `variant`, or `condition` where that is blank."""
+    """Examples of each split by how they were put together: `variant`, or `condition` where that is blank. What a reader is trained on are
+    documents, by their label."""
     command: Text | None = None
     """The command that trained this checkpoint."""
     provenance: dict[str, Text] = Field(default_factory=dict)

@@ -15,8 +15,8 @@ from rag.jsonl import read_files
 from rag.provenance import command, provenance
 from rag.settings import Files, InputPath, JobSettings, Settings
 from sieve.card import write_card
+from sieve.measure.audit import Audit, AuditSettings, audit
 from sieve.measure.audit_report import markdown, render, write_json
-from sieve.measure.probes import Audit, AuditSettings, audit
 from sieve.measure.scores import require_same_inputs
 from sieve.predict import load
 

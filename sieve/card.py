@@ -2,8 +2,8 @@
 
 from rag import card
 from rag.checkpoint import Manifest
+from sieve.measure.audit import Audit
 from sieve.measure.audit_report import between, named, number, numbers, percent, probe_title, verdict_line
-from sieve.measure.probes import Audit
 from sieve.threshold import ThresholdSettings
 
 METRICS = {

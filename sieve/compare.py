@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 from pydantic import Field
 from rich import box
@@ -24,8 +23,8 @@ from rag.provenance import command, provenance
 from rag.records import DocumentLabel, Example, Record, Text
 from rag.settings import Files
 from sieve.data import distinct, group_of
-from sieve.measure.intervals import FloatArray, divide, f1, macro_f1, ratio, share
-from sieve.measure.probes import should_flag
+from sieve.measure.groups import should_flag
+from sieve.measure.intervals import Draw, FloatArray, divide, f1, macro_f1, ratio, share
 from sieve.measure.scores import Request, Scored, readable, request, require_same_inputs, score_all
 from sieve.measure.settings import Measure, MeasureSettings
 from sieve.predict import AnySieve, load
@@ -75,7 +74,9 @@ class Compared(Record):
     form: Text
     base: Text
     examples: int
-    """That it was trained on, sets or documents."""
+    """Sets that it was trained on."""
+    documents: int | None
+    """Documents of these sets that a reader was trained on, one by one; none for a joint form."""
     minutes: float | None
     """The time that its training was given."""
     parameters: int
@@ -106,11 +107,6 @@ class Comparison(Record):
     provenance: dict[str, Text]
 
 
-class _Draw(NamedTuple):
-    resamples: int
-    seed: int
-
-
 def run(settings: CompareJob, out: Path) -> Comparison:
     """Score the sets with every checkpoint and without each of their documents, and write `compare.json` and `compare.md` to `out`.
 
@@ -126,7 +122,7 @@ def run(settings: CompareJob, out: Path) -> Comparison:
     if len({should_flag(example) for example in examples}) < 2:
         raise InputError("data: expected distracted sets and clean ones, found one kind alone")
     asked = [request(example.id, example.question, example.documents, blame=True) for example in examples]
-    draw = _Draw(settings.resamples, settings.seed)
+    draw = Draw(settings.resamples, settings.seed)
     rows = []
     for number, (name, path, manifest) in enumerate(zip(names, settings.checkpoints, manifests, strict=True), start=1):
         sieve = load(path, device=settings.device)
@@ -151,7 +147,7 @@ def run(settings: CompareJob, out: Path) -> Comparison:
 
 
 def compared(
-    name: str, manifest: Manifest, sieve: AnySieve, examples: Sequence[Example], scored: dict[str, Scored], price: Cost, draw: _Draw
+    name: str, manifest: Manifest, sieve: AnySieve, examples: Sequence[Example], scored: dict[str, Scored], price: Cost, draw: Draw
 ) -> Compared:
     """The figures of one checkpoint."""
     questions = [example.question_id for example in examples]
@@ -168,11 +164,13 @@ def compared(
     alarms = share([flagged[i] for i in clean], [questions[i] for i in clean], resamples=draw.resamples, seed=draw.seed)
     precision, recall = blame(examples, flagged, scored)
     both = macro_f1(flagged, distracted, questions, resamples=draw.resamples, seed=draw.seed)
+    form = str(manifest.settings.get("form", "joint"))
     return Compared(
         checkpoint=name,
-        form=str(manifest.settings.get("form", "joint")),
+        form=form,
         base=manifest.base.id,
         examples=int(manifest.settings.get("data", {}).get("examples", 0)),
+        documents=sum(manifest.counts.get("train", {}).values()) if form == "reader" else None,
         minutes=manifest.settings.get("train", {}).get("minutes"),
         parameters=sum(parameter.numel() for parameter in sieve.model.parameters()),
         kinds=tuple(kinds),
@@ -265,12 +263,18 @@ def table_rows(result: Comparison) -> list[tuple[str, ...]]:
         (
             row.checkpoint,
             row.form,
-            f"{row.examples}{'' if row.minutes is None else f' in {row.minutes:g} min'}",
+            _trained_on(row),
             f"{row.parameters / 1e6:.0f} M",
             *(measure.cell for measure in (row.macro_f1, row.false_positive_rate, row.blame_precision, row.blame_recall)),
         )
         for row in result.rows
     ]
+
+
+def _trained_on(row: Compared) -> str:
+    documents = "" if row.documents is None else f"{row.documents} documents of "
+    minutes = "" if row.minutes is None else f" in {row.minutes:g} min"
+    return f"{documents}{row.examples} sets{minutes}"
 
 
 def kind_rows(result: Comparison) -> list[tuple[str, ...]]:

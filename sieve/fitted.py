@@ -18,7 +18,9 @@ class Fitted(NamedTuple):
     """Which processes took part, and which of them writes."""
     fingerprint: str
     """Of the base."""
-    examples: Mapping[str, int]
-    """Training rows by group: how a set was put together, or what a document that is read alone is to its question."""
+    examples: int
+    """Sets that were learnt from."""
+    rows: Mapping[str, int]
+    """Training rows by group: sets by how they were put together, or documents that are read alone by what they are to their question."""
     settings: Settings
     """The settings of conf/sieve, with what was fitted beside the weights."""

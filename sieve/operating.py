@@ -22,8 +22,8 @@ from rag.records import Record, Text
 from rag.settings import InputPath, JobSettings
 from sieve.calibration import Bin, expected_calibration_error, reliability, rescale
 from sieve.measure.audit_report import number, numbers
+from sieve.measure.groups import should_flag
 from sieve.measure.intervals import auc_figure, macro_f1
-from sieve.measure.probes import should_flag
 from sieve.measure.scores import readable, request, require_same_inputs, score_all
 from sieve.measure.settings import MeasureSettings
 from sieve.predict import load

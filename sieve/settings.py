@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from rag.settings import Files, JobSettings
 from sieve.data import DataSettings, Objective
 from sieve.joint.settings import SieveSettings
-from sieve.measure.probes import AuditSettings
+from sieve.measure.audit import AuditSettings
 from sieve.reader.settings import ReaderSettings
 
 AnySettings = Annotated[SieveSettings | ReaderSettings, Field(discriminator="form")]

@@ -24,8 +24,8 @@ from sieve.card import write_card
 from sieve.data import Classes, classes, group_of, leave_out
 from sieve.fitted import Fitted
 from sieve.joint import train as joint
+from sieve.measure.audit import audit
 from sieve.measure.audit_report import verdict_line, write_json
-from sieve.measure.probes import audit
 from sieve.predict import AnySieve, load
 from sieve.reader import train as reader
 from sieve.reader.settings import ReaderSettings
@@ -87,8 +87,8 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
         settings={
             **fitted.settings.model_dump(mode="json"),
             "objective": settings.objective,
-            "data": {"clean": list(data.clean), "limit": data.limit, "examples": sum(fitted.examples.values())},
-            "init": None if settings.init is None else "+".join(sha256(folder / MANIFEST) for folder in settings.init),
+            "data": {"clean": list(data.clean), "limit": data.limit, "examples": fitted.examples},
+            "init": None if settings.init is None else [sha256(folder / MANIFEST) for folder in settings.init],
             "seed": settings.seed,
             "dtype": str(pick_dtype(config.model.precision, pick_device("auto"))),
             "processes": world_size(),
@@ -99,7 +99,7 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
         intervals=validated.intervals,
         data=hashes((*data.train, *data.validation)),
         counts={
-            "train": dict(fitted.examples),
+            "train": dict(fitted.rows),
             "validation": Counter(map(group_of, judged)),
         },
         command=command("sieve.train"),

@@ -54,7 +54,7 @@ class Row(Record):
     seen: bool
     """Whether the checkpoint was trained or validated on this very file, so that the row flatters."""
     examples: int
-    """Examples that the checkpoint was trained on."""
+    """Sets that the checkpoint was trained on; of a reader, those whose documents it was."""
     measures: dict[str, Measure]
     """The columns of table 5, then F1 of the clean class (`respond_f1`), of the distracted one (`abstain_f1`) and their mean."""
 
@@ -64,11 +64,11 @@ class CurvePoint(Record):
 
     checkpoint: Text
     examples: int
-    """Examples of the new set that it was trained on; 0 for the checkpoint that training went on from."""
+    """Sets of the new data that it was trained on, as above; 0 for the checkpoint that training went on from."""
 
 
 class Curve(Record):
-    """Checkpoints that were adapted from one start to one set, by number of examples."""
+    """Checkpoints that were adapted from one start to one set, by number of sets."""
 
     name: Text
     points: tuple[CurvePoint, ...]
@@ -176,16 +176,17 @@ def measures(sets: Readable, flagged: Sequence[bool], *, resamples: int, seed: i
 def curves(checkpoints: Sequence[_Checkpoint]) -> list[Curve]:
     """Learning curves: adapted checkpoints of one start and one set of data files, two points at least."""
     start = {checkpoint.digest: checkpoint for checkpoint in checkpoints}
-    groups: dict[tuple[str | None, tuple[str, ...]], list[_Checkpoint]] = {}
+    groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[_Checkpoint]] = {}
     for checkpoint in checkpoints:
         trained = checkpoint.manifest.settings
         if trained.get("init") is not None or trained.get("data", {}).get("limit") is not None:
-            groups.setdefault((trained.get("init"), tuple(sorted(checkpoint.manifest.data.values()))), []).append(checkpoint)
+            key = tuple(trained.get("init") or ()), tuple(sorted(checkpoint.manifest.data.values()))
+            groups.setdefault(key, []).append(checkpoint)
     found = []
     for (init, _), members in groups.items():
         points = [CurvePoint(checkpoint=c.name, examples=_examples(c.manifest)) for c in members]
-        if init in start:
-            points.append(CurvePoint(checkpoint=start[init].name, examples=0))
+        if len(init) == 1 and init[0] in start:
+            points.append(CurvePoint(checkpoint=start[init[0]].name, examples=0))
         points.sort(key=lambda point: point.examples)
         if len(points) > 1:
             found.append(Curve(name=", ".join(point.checkpoint for point in points), points=tuple(points)))
@@ -214,7 +215,7 @@ def markdown(result: Transfer) -> str:
     ]
     sections = {"": summary(result), "Transfer (paper 002, table 5)": card.table(header, cells)}
     if of_curves:
-        sections["Learning curve (paper 002, figure 6)"] = card.table(("curve", "data", "examples", "Macro-F1", "Abstain F1"), of_curves)
+        sections["Learning curve (paper 002, figure 6)"] = card.table(("curve", "data", "sets", "Macro-F1", "Abstain F1"), of_curves)
     sections["Where the numbers come from"] = card.table(("", ""), [*result.provenance.items(), *result.data.items()])
     return card.render("Transfer of a Sieve to other data", sections)
 

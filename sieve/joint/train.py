@@ -43,4 +43,4 @@ def fit(
         model = load_weights(load_backbone(config.model, outputs(settings.objective)).model, config.model, out, train=False)
     served = trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False).to(dtype)
     sieve = Sieve(served, backbone.tokenizer, config.inputs, model_type=backbone.model.config.model_type, threshold=DEFAULT)
-    return Fitted(sieve, trainer, backbone.fingerprint, Counter(row["group"] for row in train_rows), config)
+    return Fitted(sieve, trainer, backbone.fingerprint, len(train_rows), Counter(row["group"] for row in train_rows), config)

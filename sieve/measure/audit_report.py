@@ -14,7 +14,9 @@ from rich.text import Text
 from rag import card
 from rag.errors import InputError
 from rag.jsonl import describe
-from sieve.measure.probes import AUDIT, Audit, Check, Group, Probe
+from sieve.measure.audit import AUDIT, Audit
+from sieve.measure.groups import Check, Group
+from sieve.measure.probes import Probe
 
 PROBES = {
     "other_question": "the Sieve, each set under the question of another",

@@ -19,7 +19,7 @@ MARKS = ("o", "^", "s", "D", "v", "P", "X")
 
 
 Curve = Sequence[tuple[int, Number, Number]]
-"""A learning curve: number of training examples, Macro-F1, F1 of the distracted class."""
+"""A learning curve: number of training sets, Macro-F1, F1 of the distracted class."""
 
 
 def plot_rates(scores: Sequence[float], distracted: Sequence[bool], stored: float, path: Path) -> None:
@@ -70,7 +70,7 @@ def plot_curves(panels: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
     """Draw a panel of learning curves for each data set: Macro-F1 with its interval in full lines, F1 of distracted sets in broken ones."""
     figure = Figure(figsize=(5.5 * len(panels), 4.5), layout="constrained")
     for number, (title, curves) in enumerate(panels.items(), start=1):
-        axes = figure.add_subplot(1, len(panels), number, xlabel="training examples of the new set", ylabel="F1", ylim=(0, 1.02))
+        axes = figure.add_subplot(1, len(panels), number, xlabel="training sets of the new data", ylabel="F1", ylim=(0, 1.02))
         axes.set_title(title, fontsize="small")
         for (name, curve), colour, mark in zip(curves.items(), cycle(COLOURS), cycle(MARKS), strict=False):
             sizes = [examples for examples, _, _ in curve]

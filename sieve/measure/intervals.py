@@ -20,6 +20,13 @@ class Figure(NamedTuple):
     high: float | None
 
 
+class Draw(NamedTuple):
+    """How intervals are drawn."""
+
+    resamples: int
+    seed: int
+
+
 NOTHING = Figure(None, None, None)
 
 

@@ -76,4 +76,4 @@ def fit(
         pairs = [[Pair(contest, disagree(first, second)) for first, second, contest in of_set] for of_set in contests]
         reader.agreement = fit_agreement(pairs, [learnt[example.condition] == 1 for example in judged])
     settings = config.model_copy(update={"agreement": reader.agreement})
-    return Fitted(reader, trainer, backbone.fingerprint, Counter(row["group"] for row in prepared["training"]), settings)
+    return Fitted(reader, trainer, backbone.fingerprint, len(drawn), Counter(row["group"] for row in prepared["training"]), settings)

@@ -18,8 +18,9 @@ from sieve.audit import AuditData, AuditJob
 from sieve.audit import run as run_audit
 from sieve.card import write_card
 from sieve.data import leave_out
+from sieve.measure.audit import AUDIT, Audit, AuditSettings
 from sieve.measure.audit_report import read_audit
-from sieve.measure.probes import AUDIT, Audit, AuditSettings, Limit
+from sieve.measure.groups import Limit
 from sieve.operating import OperatingJob
 from sieve.operating import run as run_operating
 from sieve.predict import Sieve, load

@@ -14,14 +14,15 @@ from rag.errors import InputError
 from rag.jsonl import write_records
 from rag.models.lora import LoraSettings
 from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
-from sieve.compare import CompareJob, Cost, _Draw, compared, cost, run
+from sieve.compare import CompareJob, Comparison, Cost, compared, cost, run, table_rows
+from sieve.measure.intervals import Draw
 from sieve.measure.scores import Scored, request
 from sieve.settings import TrainJob
 from sieve.train import train
 
 MakeExample = Callable[..., Example]
 FREE = Cost(screen_ms=1.0, leave_one_out_ms=1.0, screen_gflop=1.0, leave_one_out_gflop=0.0)
-DRAW = _Draw(resamples=100, seed=0)
+DRAW = Draw(resamples=100, seed=0)
 
 
 def labelled(make_example: MakeExample, number: int, condition: Condition, false: int = 1) -> Example:
@@ -52,7 +53,12 @@ def test_the_figures_by_hand(make_example: MakeExample) -> None:
     assert row.macro_f1.value == pytest.approx((4 / 6 + 6 / 8) / 2)
     assert row.blame_precision.value == pytest.approx(2 / 3)
     assert row.blame_recall.value == pytest.approx(2 / 5)  # of 1 + 1 + 1 + 2 false documents
-    assert (row.form, row.examples, row.minutes, row.parameters) == ("joint", 7, 2.0, 8)
+    assert (row.form, row.examples, row.documents, row.minutes, row.parameters) == ("joint", 7, None, 2.0, 8)
+    settings = {"form": "reader", "data": {"examples": 7}}
+    reader = manifest.model_copy(update={"settings": settings, "counts": {"train": {"conflict": 9, "answerable": 11}}})
+    row = compared("x", reader, sieve, examples, scored, FREE, DRAW)  # type: ignore[arg-type]
+    comparison = Comparison(sets=7, distracted=4, questions=7, rows=(row,), timed_sets=1, resamples=1, seed=0, data={}, provenance={})
+    assert table_rows(comparison)[0][:3] == ("x", "reader", "20 documents of 7 sets")
 
 
 class Multiplies:
@@ -105,7 +111,7 @@ def test_the_job(trained: tuple[Path, ...], make_example: MakeExample, tmp_path:
     assert [[kind.group for kind in row.kinds] for row in result.rows] == [["conflict", "negated"]] * 2
     assert all(row.cost.screen_gflop > 0 and row.cost.leave_one_out_gflop > row.cost.screen_gflop for row in result.rows)
     report = (out / "compare.md").read_text()
-    assert "| sieve-bert | joint | 32 | " in report and "| Sieve | conflict (n = 4) | negated (n = 4) |" in report
+    assert "| sieve-bert | joint | 32 sets | " in report and "| Sieve | conflict (n = 4) | negated (n = 4) |" in report
     assert json.loads((out / "compare.json").read_text())["rows"][1]["kinds"][0]["sets"] == 4
 
     real = __import__("sieve.predict", fromlist=["Sieve"]).Sieve.screen

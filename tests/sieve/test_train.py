@@ -506,7 +506,7 @@ def test_adapting_to_a_few_examples_is_recorded(with_adapter: Run, job_in: JobIn
     job = with_data(job_in(tmp_path, base, lora=LORA, init=(with_adapter.out,), **STILL), limit=6)
     adapted = train(job, tmp_path / "out").manifest
     assert adapted.settings["data"] == {"clean": ["answerable"], "limit": 6, "examples": 6}
-    assert adapted.settings["init"] == sha256(with_adapter.out / MANIFEST)
+    assert adapted.settings["init"] == [sha256(with_adapter.out / MANIFEST)]
     assert adapted.counts["train"] == {"answerable": 3, "conflict": 3}
     whole = with_adapter.result.manifest
     assert whole.settings["data"] == {"clean": ["answerable"], "limit": None, "examples": 32}

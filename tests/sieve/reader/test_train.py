@@ -5,7 +5,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from rag.checkpoint import read_manifest
+from rag.checkpoint import MANIFEST, read_manifest, sha256
 from rag.errors import InputError
 from rag.jsonl import write_records
 from rag.models.lora import LoraSettings
@@ -134,6 +134,7 @@ def test_a_limit_draws_as_many_sets_of_each_class(trained: Path, causal_base: Pa
     for seed in (0, 1):
         result = train(settings.model_copy(update={"seed": seed}), tmp_path / str(seed))
         assert result.manifest.counts["train"] == {"answerable": 6, "conflict": 2, "unanswerable": 4}
+        assert result.manifest.settings["data"]["examples"] == 4
 
 
 def without_training(base: Path, data: DataSettings, *init: Path) -> TrainJob:
@@ -159,7 +160,7 @@ def test_the_weights_of_several_readers_are_averaged(trained: Path, causal_base:
     assert set(mean) == set(weights)
     for name, tensor in weights.items():
         torch.testing.assert_close(mean[name].float(), 1.5 * tensor.float(), rtol=1e-2, atol=1e-6)
-    assert str(result.manifest.settings["init"]).count("+") == 1
+    assert result.manifest.settings["init"] == [sha256(folder / MANIFEST) for folder in (trained, other)]
 
 
 def test_nothing_to_train_and_nothing_to_go_on_from_is_refused(causal_base: Path, data: DataSettings) -> None:

@@ -9,8 +9,11 @@ from pydantic import ValidationError
 
 from rag.errors import InputError
 from rag.records import Condition, Document, Example
+from sieve.measure.audit import Audit, AuditSettings, audit
 from sieve.measure.audit_report import markdown, sections, verdict_line
-from sieve.measure.probes import Audit, AuditSettings, Check, Limit, audit, check_all, other_questions, rotated_sample, verdict
+from sieve.measure.groups import Check, Limit, check_all, verdict
+from sieve.measure.probes import other_questions
+from sieve.measure.rotations import rotated_sample
 
 STYLE = "moreover"
 LIMITS = (
