@@ -13,15 +13,15 @@ from typing import Any, Literal
 from pydantic import Field
 
 from conf.job import job
+from data_gen.card import CARD, DATA_CARD, BuildReport, by_condition, by_variant, data_card, mean_words
 from data_gen.split import shared_documents
 from rag.checkpoint import sha256
 from rag.errors import InputError
 from rag.jsonl import write_records
-from rag.records import Example, Record
+from rag.records import Example
 from rag.settings import Component, Settings, Target
 from rag.splits import require_disjoint
 
-CARD = "card.json"
 logger = logging.getLogger(__name__)
 
 Split = Literal["train", "validation", "test"]
@@ -40,27 +40,6 @@ class BuildSettings(Settings):
     """Replaces the source's own seed where it is set."""
 
 
-class BuildReport(Record):
-    """What was written: the content of `card.json`."""
-
-    source: str
-    """The function that made the examples."""
-    arguments: dict[str, Any]
-    """Its arguments, without the split."""
-    questions: dict[str, int]
-    """Questions by split."""
-    examples: dict[str, dict[str, int]]
-    """Examples by split and condition."""
-    variants: dict[str, dict[str, int]]
-    """Examples by split and variant, where the source names variants."""
-    dropped: dict[str, dict[str, int]]
-    """What the source left out, by split and reason."""
-    shared_documents: int
-    """Document texts that occur in more than one split; questions never do."""
-    sha256: dict[str, str]
-    """Hash of each file."""
-
-
 def build(settings: BuildSettings, out: Path) -> BuildReport:
     """Write `{split}.jsonl` for each split, then `card.json`.
 
@@ -68,21 +47,26 @@ def build(settings: BuildSettings, out: Path) -> BuildReport:
     """
     source = _seeded(settings.dataset, settings.seed)
     dropped: dict[str, Counter[str]] = {split: Counter() for split in settings.splits}
-    splits: dict[str, list[Example]] = {split: _read(source, split, settings.splits, dropped[split]) for split in settings.splits}
+    yields: Counter[tuple[str, str]] = Counter()
+    given = {"splits": settings.splits, "folder": out, "yields": yields}
+    splits: dict[str, list[Example]] = {split: _read(source, split, dropped[split], given) for split in settings.splits}
     require_disjoint(splits)
     for split, examples in splits.items():
         write_records(out / f"{split}.jsonl", examples)
     report = BuildReport(
-        source=f"{source.target.__module__}.{source.target.__qualname__}",
+        source=_name(source),
         arguments={key: _plain(value) for key, value in source.arguments.items() if key != "split"},
         questions={split: len({example.question_id for example in examples}) for split, examples in splits.items()},
-        examples={split: _by_condition(examples) for split, examples in splits.items()},
-        variants={split: _by_variant(examples) for split, examples in splits.items()},
+        examples={split: by_condition(examples) for split, examples in splits.items()},
+        variants={split: by_variant(examples) for split, examples in splits.items()},
         dropped={split: dict(sorted(reasons.items())) for split, reasons in dropped.items()},
+        yields={kind: {reason: n for (of, reason), n in sorted(yields.items()) if of == kind} for kind in sorted({k for k, _ in yields})},
+        words={split: round(mean_words(examples), 1) for split, examples in splits.items()},
         shared_documents=shared_documents(splits),
         sha256={f"{split}.jsonl": sha256(out / f"{split}.jsonl") for split in splits},
     )
     (out / CARD).write_text(report.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    (out / DATA_CARD).write_text(data_card(report, splits), encoding="utf-8")
     for split in splits:
         counts = ", ".join(f"{count} {name}" for name, count in report.examples[split].items())
         logger.info("%s: %d questions: %s", out / f"{split}.jsonl", report.questions[split], counts)
@@ -97,14 +81,11 @@ def _seeded(source: Component, seed: int | None) -> Component:
     return Component(source.target, {**source.arguments, "seed": seed})
 
 
-def _read(source: Component, split: Split, wanted: tuple[Split, ...], dropped: Counter[str]) -> list[Example]:
-    extra: dict[str, Any] = {}
-    if _takes(source, "split"):
-        extra["split"] = split
-    elif len(wanted) > 1:
+def _read(source: Component, split: Split, dropped: Counter[str], given: dict[str, Any]) -> list[Example]:
+    """The source's examples of one split; it is handed what it has parameters for."""
+    extra: dict[str, Any] = {name: value for name, value in {**given, "split": split, "dropped": dropped}.items() if _takes(source, name)}
+    if "split" not in extra and len(given["splits"]) > 1:
         raise InputError(f"splits: the source {source.target.__module__} has no splits; name the one to write it to, such as splits=[test]")
-    if _takes(source, "dropped"):
-        extra["dropped"] = dropped
     examples: list[Example] = Component(source.target, {**source.arguments, **extra}).build()
     if not examples:
         raise InputError(f"splits: the source {source.target.__module__} has no examples for '{split}'; leave it out of splits")
@@ -115,18 +96,18 @@ def _takes(source: Component, name: str) -> bool:
     return name in inspect.signature(source.target).parameters
 
 
+def _name(source: Component) -> str:
+    return f"{source.target.__module__}.{source.target.__qualname__}"
+
+
 def _plain(value: Any) -> Any:
+    if isinstance(value, Component):
+        return {"_target_": _name(value), **{key: _plain(item) for key, item in value.arguments.items()}}
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return str(value) if isinstance(value, (Path, StrEnum)) else value
-
-
-def _by_condition(examples: list[Example]) -> dict[str, int]:
-    return dict(sorted(Counter(str(example.condition) for example in examples).items()))
-
-
-def _by_variant(examples: list[Example]) -> dict[str, int]:
-    return dict(sorted(Counter(example.variant for example in examples if example.variant).items()))
 
 
 main = job(build, BuildSettings, config_name="data_gen_build")

@@ -164,6 +164,8 @@ class Example(Record):
     """How the set was put together, such as `lone_false_passage`; groups of an audit go by it."""
     source: Text = ""
     """Where the example comes from: data set, generator and version."""
+    lineage: dict[Text, Text] = Field(default_factory=dict)
+    """What made it: index, models, prompts, seed and code version, by role. Never shown to a model."""
 
     @model_validator(mode="before")
     @classmethod

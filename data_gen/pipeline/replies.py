@@ -1,0 +1,54 @@
+"""Ask a chat model, and take from its replies what was asked for."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from rag.errors import InputError
+from rag.models.chat import ChatModel, ChatRequest, Completion
+
+_LABEL = re.compile(r"(?:adversarial |answer |negated |source )?(?:sentence|passage)|(?:conflict|supporting) passage|output", re.IGNORECASE)
+_COMMENTARY = re.compile(
+    r"(?:sure|certainly|of course|okay|absolutely|here(?:'s| is| are)|the following|below is|this is)\b[^\n]*:\s*\n", re.IGNORECASE
+)
+_QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "`": "`"}
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"”’']?\s+(?=[\"“‘'(]?[^\W\d_a-z]|\d)")
+
+
+def seed_of(seed: int, *parts: str) -> int:
+    """A seed for one request: the same for the same parts, on every machine and in every order of work."""
+    digest = hashlib.sha256(":".join((str(seed), *parts)).encode()).digest()
+    return int.from_bytes(digest[:4]) >> 1
+
+
+def ask(chat: ChatModel | None, requests: Sequence[ChatRequest]) -> list[str | None]:
+    """The replies in order; none for a request that failed for good and for a reply that was cut at the token limit.
+
+    Raises InputError where there is something to ask and no model.
+    """
+    if not requests:
+        return []
+    if chat is None:
+        raise InputError("chat: expected a model to write sentences and passages, got none; set chat@dataset.chat=... to a file of conf/chat")
+    replies = chat.complete(requests)
+    return [reply.text if isinstance(reply, Completion) and reply.finished else None for reply in replies]
+
+
+def passage(reply: str) -> str:
+    """The reply without commentary before it, the prompt's own label, code fences and quotation marks around it."""
+    text = reply.strip()
+    text = re.sub(r"^```\w*\n|\n?```$", "", text).strip()
+    text = _COMMENTARY.sub("", text, count=1).strip() if _COMMENTARY.match(text) else text
+    head, colon, rest = text.partition(":")
+    if colon and rest.strip() and _LABEL.fullmatch(head.strip(" *#")):
+        text = rest.strip(" *\n")
+    closing = _QUOTES.get(text[:1])
+    if closing and len(text) > 1 and text.endswith(closing) and closing not in text[1:-1]:
+        text = text[1:-1].strip()
+    return text
+
+
+def sentence(reply: str) -> str:
+    """The first line of the passage, cut after its first sentence where it holds several."""
+    lines = passage(reply).splitlines()
+    return _SENTENCE_END.split(passage(lines[0]), maxsplit=1)[0].strip() if lines else ""

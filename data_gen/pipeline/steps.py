@@ -1,0 +1,102 @@
+"""Run the steps over shards of questions, in this process or on a Ray cluster, so that a run that was killed goes on where it was.
+
+A step is a frozen dataclass of settings; `start` builds its models where the work is done and returns the function from cases to cases.
+Each shard is a JSONL file of Cases in the step's folder, written whole or not at all. Both engines write the same files.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from rich.progress import track
+
+from data_gen.pipeline.cases import Case
+from rag.errors import InputError
+from rag.jsonl import dump, iter_records, write_records
+
+logger = logging.getLogger(__name__)
+
+Work = Callable[[list[Case]], list[Case]]
+TIMES = "times.json"
+
+
+class Engine(StrEnum):
+    """Where steps run."""
+
+    LOCAL = "local"
+    """One process."""
+    RAY = "ray"
+    """Ray Data: actors on the machines of the cluster that `RAY_ADDRESS` names, or on this machine."""
+
+
+class Step(Protocol):
+    """Settings of a step."""
+
+    @property
+    def name(self) -> str:
+        """The step's folder."""
+        ...
+
+    def start(self) -> Work:
+        """Build what the step needs and return its work on one shard."""
+        ...
+
+
+def run(step: Step, shards: Sequence[Path], folder: Path, engine: Engine, workers: int) -> list[Path]:
+    """Run a step over shards of Cases and return the files it wrote to its folder in `folder`, one for each shard; those that are there are kept.
+
+    `workers` are Ray's actors, each with its own models. What this took, and how much was done, is added to the step's `times.json`.
+    """
+    out = [folder / step.name / shard.name for shard in shards]
+    todo = [(number, shards[number]) for number, path in enumerate(out) if not path.is_file()]
+    if not todo:
+        return out
+    logger.info("%s: %d of %d shards to do", step.name, len(todo), len(shards))
+    start = time.perf_counter()
+    done = {"questions": 0.0, "documents": 0.0}
+    results = _on_ray(step, todo, workers) if engine is Engine.RAY else _here(step, todo)
+    for number, cases in track(results, description=step.name, total=len(todo)):
+        write_records(out[number], cases)
+        done["questions"] += len(cases)
+        done["documents"] += sum(len(case.candidates) + len(case.simulations) for case in cases)
+    _note(folder / step.name / TIMES, {"seconds": time.perf_counter() - start, **done})
+    return out
+
+
+def _here(step: Step, todo: Sequence[tuple[int, Path]]) -> Iterator[tuple[int, list[Case]]]:
+    work = step.start()
+    for number, path in todo:
+        yield number, work(list(iter_records(path, Case)))
+
+
+class _Actor:
+    """A step's work on one machine of a cluster; cases travel as JSON lines, so that machines need no common folder for them."""
+
+    def __init__(self, step: Step) -> None:
+        self.work = step.start()
+
+    def __call__(self, row: dict[str, object]) -> dict[str, object]:
+        cases = [Case.model_validate_json(line) for line in str(row["cases"]).splitlines()]
+        return {"number": row["number"], "cases": "\n".join(dump(case) for case in self.work(cases))}
+
+
+def _on_ray(step: Step, todo: Sequence[tuple[int, Path]], workers: int) -> Iterator[tuple[int, list[Case]]]:
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise InputError("engine=ray needs Ray; pip install 'sieve-and-sage[ray]', or set dataset.engine=local") from error
+    rows = [{"number": number, "cases": "\n".join(dump(case) for case in iter_records(path, Case))} for number, path in todo]
+    data = ray.data.from_items(rows, override_num_blocks=len(rows))
+    done = data.map(_Actor, fn_constructor_args=(step,), compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))), num_cpus=1)
+    for row in done.iter_rows():
+        yield int(row["number"]), [Case.model_validate_json(line) for line in row["cases"].splitlines()]
+
+
+def _note(path: Path, done: dict[str, float]) -> None:
+    earlier: dict[str, float] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    path.write_text(json.dumps({key: value + earlier.get(key, 0) for key, value in done.items()}) + "\n", encoding="utf-8")
