@@ -88,7 +88,11 @@ def _read(source: Component, split: Split, dropped: Counter[str], given: dict[st
         raise InputError(f"splits: the source {source.target.__module__} has no splits; name the one to write it to, such as splits=[test]")
     examples: list[Example] = Component(source.target, {**source.arguments, **extra}).build()
     if not examples:
-        raise InputError(f"splits: the source {source.target.__module__} has no examples for '{split}'; leave it out of splits")
+        why = "; ".join(f"{count} {reason}" for reason, count in dropped.most_common(5))
+        raise InputError(
+            f"splits: the source {source.target.__module__} has no examples for '{split}'; leave it out of splits"
+            + (f", or look at what was left out: {why}" if why else "")
+        )
     return examples
 
 

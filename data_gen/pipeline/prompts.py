@@ -72,11 +72,7 @@ NEGATED_SENTENCE = (
 NEGATED_PASSAGE = _SUPPORTING + "\nSentence: {NEGATED_SENTENCE}\nSupporting passage:"
 """Table 13, Negated Passage Generation."""
 
-CONTRADICTS = (
-    "Sentence: {ANSWER_SENTENCE}\n"
-    "Passage: {PASSAGE}\n"
-    "Does the passage contradict the sentence? Answer with one word, yes or no."
-)
+CONTRADICTS = "Sentence: {ANSWER_SENTENCE}\nPassage: {PASSAGE}\nDoes the passage contradict the sentence? Answer with one word, yes or no."
 """The question to a judge (section 4.1 names an LLM verification without its prompt, so this one is ours)."""
 
 PROMPTS = hashlib.sha256(

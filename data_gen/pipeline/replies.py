@@ -12,7 +12,6 @@ _COMMENTARY = re.compile(
     r"(?:sure|certainly|of course|okay|absolutely|here(?:'s| is| are)|the following|below is|this is)\b[^\n]*:\s*\n", re.IGNORECASE
 )
 _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "`": "`"}
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"”’']?\s+(?=[\"“‘'(]?[^\W\d_a-z]|\d)")
 
 
 def seed_of(seed: int, *parts: str) -> int:
@@ -29,7 +28,9 @@ def ask(chat: ChatModel | None, requests: Sequence[ChatRequest]) -> list[str | N
     if not requests:
         return []
     if chat is None:
-        raise InputError("chat: expected a model to write sentences and passages, got none; set chat@dataset.chat=... to a file of conf/chat")
+        raise InputError(
+            "chat: expected a model to write sentences and passages, got none; set chat@dataset.chat=... to a file of conf/chat"
+        )
     replies = chat.complete(requests)
     return [reply.text if isinstance(reply, Completion) and reply.finished else None for reply in replies]
 
@@ -49,6 +50,6 @@ def passage(reply: str) -> str:
 
 
 def sentence(reply: str) -> str:
-    """The first line of the passage, cut after its first sentence where it holds several."""
+    """The first line of the passage: models that are asked for one sentence add remarks on lines of their own."""
     lines = passage(reply).splitlines()
-    return _SENTENCE_END.split(passage(lines[0]), maxsplit=1)[0].strip() if lines else ""
+    return passage(lines[0]) if lines else ""

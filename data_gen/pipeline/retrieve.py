@@ -38,5 +38,3 @@ def _with(question: Question, documents: Iterable[Document], candidates: int, ma
         failure=None if kept else "no document was found",
         made_by=made_by,
     )
-
-

@@ -66,7 +66,9 @@ def sets(
     return made
 
 
-def _distracted(case: Case, kind: DocumentLabel, top: Sequence[Document], settings: SetSettings, dropped: Counter[str]) -> list[Document] | None:
+def _distracted(
+    case: Case, kind: DocumentLabel, top: Sequence[Document], settings: SetSettings, dropped: Counter[str]
+) -> list[Document] | None:
     """The set with simulated documents in place of others; an answerable one always stays."""
     usable = [s for s in case.simulations if s.kind is kind and s.rejected is None][: settings.distractors]
     if len(usable) < settings.distractors:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from rich.console import Console
 from rich.progress import track
 
 from data_gen.pipeline.cases import Case
@@ -59,7 +60,7 @@ def run(step: Step, shards: Sequence[Path], folder: Path, engine: Engine, worker
     start = time.perf_counter()
     done = {"questions": 0.0, "documents": 0.0}
     results = _on_ray(step, todo, workers) if engine is Engine.RAY else _here(step, todo)
-    for number, cases in track(results, description=step.name, total=len(todo)):
+    for number, cases in track(results, description=step.name, total=len(todo), console=Console(stderr=True)):
         write_records(out[number], cases)
         done["questions"] += len(cases)
         done["documents"] += sum(len(case.candidates) + len(case.simulations) for case in cases)
