@@ -81,7 +81,7 @@ class _Actor:
         self.work = step.start()
 
     def __call__(self, row: dict[str, object]) -> dict[str, object]:
-        cases = [Case.model_validate_json(line) for line in str(row["cases"]).splitlines()]
+        cases = [Case.model_validate_json(line) for line in str(row["cases"]).split("\n")]
         return {"number": row["number"], "cases": "\n".join(dump(case) for case in self.work(cases))}
 
 
@@ -95,7 +95,7 @@ def _on_ray(step: Step, todo: Sequence[tuple[int, Path]], workers: int) -> Itera
     data = ray.data.from_items(rows, override_num_blocks=len(rows))
     done = data.map(_Actor, fn_constructor_args=(step,), compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))), num_cpus=1)
     for row in done.iter_rows():
-        yield int(row["number"]), [Case.model_validate_json(line) for line in row["cases"].splitlines()]
+        yield int(row["number"]), [Case.model_validate_json(line) for line in row["cases"].split("\n")]
 
 
 def _note(path: Path, done: dict[str, float]) -> None:

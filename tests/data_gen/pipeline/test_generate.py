@@ -9,7 +9,6 @@ import pytest
 from data_gen.build import BuildSettings, build
 from data_gen.pipeline import generate
 from data_gen.pipeline.cases import Case
-from data_gen.pipeline.steps import Engine
 from data_gen.questions import Question
 from rag.errors import InputError
 from rag.jsonl import iter_records
@@ -200,13 +199,3 @@ def test_a_reference_that_cannot_be_used_ends_the_question_with_a_reason(tmp_pat
 def test_numbers_that_cannot_be_are_refused_by_name(tmp_path):
     with pytest.raises(InputError, match=r"shard: expected a number of at least 1, got 0; set dataset\.shard"):
         build(_settings(shard=0), tmp_path)
-
-
-def test_ray_gives_the_same_files(tmp_path, ray_cluster):
-    build(_settings(engine=Engine.RAY, workers=2), tmp_path / "ray")
-    build(_settings(), tmp_path / "local")
-    ray, local = _files(tmp_path / "ray"), _files(tmp_path / "local")
-    # The cards name the engine.
-    assert {name: ray[name] for name in ray if "card" not in name and "README" not in name} == {
-        name: local[name] for name in local if "card" not in name and "README" not in name
-    }

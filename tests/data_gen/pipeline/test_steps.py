@@ -1,0 +1,52 @@
+"""A step over shards: two engines, one result."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from data_gen.pipeline.cases import Case
+from data_gen.pipeline.reference import refer
+from data_gen.pipeline.steps import Engine, Work, run
+from rag.jsonl import write_records
+from tests.data_gen.pipeline.stand_ins import QUESTION, Chat, writer
+
+
+@dataclass(frozen=True)
+class Refer:
+    """Writes reference sentences, by a chat model that is made where the work is done."""
+
+    name: str = "2_reference"
+
+    def start(self) -> Work:
+        chat = Chat(writer)
+        return lambda cases: refer(cases, chat, seed=0)
+
+
+def _shards(folder: Path) -> list[Path]:
+    paths = [folder / f"train-{n:05}.jsonl" for n in range(3)]
+    for n, path in enumerate(paths):
+        names = (f"q{n}\u2028a", f"q{n}b")
+        write_records(path, [Case(question=QUESTION.model_copy(update={"id": name, "question": f"where\u2028is {name}?"})) for name in names])
+    return paths
+
+
+# Ray warns of its own settings when it reads them.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.*")
+@pytest.mark.filterwarnings("ignore::FutureWarning:ray.*")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_ray_writes_the_files_that_one_process_writes(tmp_path, ray_cluster):
+    shards = _shards(tmp_path)
+    here = run(Refer(), shards, tmp_path / "here", Engine.LOCAL, workers=1)
+    there = run(Refer(), shards, tmp_path / "there", Engine.RAY, workers=2)
+    assert [path.name for path in there] == [path.name for path in shards]
+    assert [path.read_bytes() for path in there] == [path.read_bytes() for path in here]
+    assert "The answer to it is Lima." in here[0].read_text(encoding="utf-8")
+
+
+def test_shards_that_are_there_are_kept(tmp_path):
+    shards = _shards(tmp_path)
+    (folder := tmp_path / "out" / "2_reference").mkdir(parents=True)
+    (folder / shards[1].name).write_text("", encoding="utf-8")
+    run(Refer(), shards, tmp_path / "out", Engine.LOCAL, workers=1)
+    assert [path.stat().st_size > 0 for path in (folder / shard.name for shard in shards)] == [True, False, True]
