@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from rag.records import Document, DocumentLabel
 
 
-def fingerprint(text: str) -> str:
-    """Equal for texts that differ in case and spacing only."""
-    return hashlib.sha256(" ".join(text.casefold().split()).encode()).hexdigest()[:8]
+def fingerprint(text: str, digits: int = 8) -> str:
+    """Equal for texts that differ in case and spacing only; 8 digits tell the documents of a question apart, 16 those of a corpus."""
+    return hashlib.sha256(" ".join(text.casefold().split()).encode()).hexdigest()[:digits]
 
 
 def document(question_id: str, text: str, label: DocumentLabel, answer: str | None = None, title: str = "") -> Document:

@@ -4,6 +4,14 @@
 
 A set holds the first `k` usable snippets. It is `answerable` when a gold answer occurs in one of them, else `unanswerable`. A `conflict` set is
 an answerable one with a text for the wrong answer in place of a snippet. `docs/data.md` has the rules in full and what comes out of them.
+`questions` gives the same questions before any of that, for data generation: all snippets as candidates, the texts for the wrong answer as conflicts.
+
+    {"id": 0, "question": "What percentage of couples are 'sleep divorced'?", "correct answer": ["15%"], "expanded answer": ["0.15"],
+     "incorrect answer": "32%", "incorrect_context": ["According to new research, 32% of couples have chosen to sleep divorce."],
+     "context": [{"title": "Sleep divorce, survey finds", "text": "The survey of 2,005 adults found that ...", "link": "https://example.org"}]}
+
+From the repository inspire-group/RobustRAG, `data/realtimeqa.json` and `data/open_nq.json` (NQ-google; not in every copy of the repository), and its
+fork zeyushen-yo/RobustRAG, `data/simpleqa_sorted.json`; no licence stated. Keys other than these are not read.
 """
 
 import logging
@@ -19,8 +27,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from data_gen.documents import document, fingerprint, ranked
 from data_gen.label import stated
 from data_gen.pool import Material
+from data_gen.questions import Question, Simulated, candidates, distracting
+from data_gen.sources.dealing import Paths, deal
 from data_gen.sources.fields import NumberedId
 from data_gen.sources.left_out import report
+from data_gen.sources.reading import Origin, absent, require_list
 from data_gen.split import assign
 from rag.errors import InputError
 from rag.jsonl import describe, read_json
@@ -30,6 +41,12 @@ from rag.settings import InputPath
 from rag.text import contains
 
 logger = logging.getLogger(__name__)
+
+ORIGIN = Origin(
+    what="questions in RobustRAG's format",
+    where="https://github.com/inspire-group/RobustRAG",
+    how="data/realtimeqa.json for RealtimeQA, data/open_nq.json for NQ-google; data/simpleqa_sorted.json is in its fork by zeyushen-yo",
+)
 
 _SEARCHED = 40
 """Snippets to look at for neutral ones, beside the question's own."""
@@ -145,12 +162,50 @@ def materials(path: Path, aliases: bool = False) -> list[Material]:
     ]
 
 
-def _read(path: Path) -> list[_Record]:
-    content = read_json(path)
-    if not isinstance(content, list) or not content:
-        raise InputError(
-            f"{path}: expected a JSON list of RobustRAG records, got {'an empty list' if content == [] else type(content).__name__}"
+def questions(
+    path: Paths,
+    split: str = "test",
+    shares: dict[str, float] | None = None,
+    seed: int = 0,
+    titles: bool = False,
+    aliases: bool = True,
+    limit: int | None = None,
+    dropped: Counter[str] | None = None,
+) -> list[Question]:
+    """The questions of one split with all their snippets as candidates, and the texts for the wrong answer as simulated conflicts.
+
+    `path` is one file, dealt out by `shares` (all to `test` where there are none), or a file for each split. `titles` gives documents the titles
+    of their snippets. `aliases` accepts the file's `expanded answer` as gold too; where it is off, it is no answer, and where it is a sentence (as
+    in SimpleQA) it is the reference. Raises InputError that names file, record and field.
+    """
+
+    def make(file: Path, record: _Record, reasons: Counter[str]) -> Question:
+        question_id = f"{file.stem}-{record.id}"
+        documents = candidates(question_id, ((one.title if titles else "", one.text) for one in record.context), reasons)
+        wrong = record.incorrect.strip()
+        conflicts = (Simulated(text, DocumentLabel.CONFLICT, stated(text, (wrong,)) or wrong) for text in record.incorrect_context)
+        sentences = () if aliases else record.expanded
+        return Question(
+            id=question_id,
+            question=record.question,
+            answers=_answers(record, aliases),
+            documents=documents,
+            simulated=distracting(question_id, conflicts, documents, reasons),
+            reference=next((text for text in sentences if _contains_any(text, record.correct)), None),
+            source=file.name,
         )
+
+    return deal(_records, make, path, split, shares, seed, limit, dropped)
+
+
+def _records(path: Path) -> list[_Record]:
+    if not path.is_file():
+        raise absent(path, ORIGIN)
+    return _read(path)
+
+
+def _read(path: Path) -> list[_Record]:
+    content = require_list(read_json(path), path, "RobustRAG records")
     records = []
     index_of: dict[str, int] = {}
     for index, item in enumerate(content):

@@ -1,0 +1,43 @@
+"""Natural Questions over Wikipedia passages of 100 words, with conflicts: the data of Park et al. 2024, arXiv 2408.04414.
+
+    {"question": "who plays the doctor in dexter season 1", "answers": ["Tony Goldwyn"], "gpt_answer_sentence": "Tony Goldwyn plays the doctor.",
+     "ctxs": [{"title": "Dexter (season 1)", "text": "...", "score": 81.2, "hasanswer": true, "nli": "entailment", "is_conflict": false}],
+     "gpt_conflict_passage": ["... played by Tony Todd ..."], "is_valid_conflict_passage": true, "similar_entity": "Tony Todd"}
+
+From SKIML-ICL/incontext_nq on the Hugging Face hub (configs `default`, `qa`, `unanswerable`, `conflict`; no licence stated), saved as JSON lines:
+
+    datasets.load_dataset("SKIML-ICL/incontext_nq", "conflict", split="test").to_json("downloads/nq_wiki/test.jsonl")
+
+The keys are those of the data set card of SKIML-ICL/incontext_nq, the values only show their form. The card names no paper; the group is that of
+Park et al., and the columns are what their method makes. DPR's and FiD's own files do as well: `data_gen.sources.retrieved` says what becomes of
+which key.
+"""
+
+from collections import Counter
+
+from data_gen.questions import Question
+from data_gen.sources import retrieved
+from data_gen.sources.dealing import Paths
+from data_gen.sources.reading import Origin
+
+ORIGIN = Origin(
+    what="Natural Questions with retrieved passages",
+    where="https://huggingface.co/datasets/SKIML-ICL/incontext_nq",
+    how="save a split as JSON lines by `datasets.load_dataset(...).to_json(...)`; or take the JSON of FiD or DPR",
+)
+
+
+def questions(
+    path: Paths,
+    split: str = "test",
+    shares: dict[str, float] | None = None,
+    seed: int = 0,
+    limit: int | None = None,
+    dropped: Counter[str] | None = None,
+) -> list[Question]:
+    """The questions of one split with their passages as candidates, and conflicts where the file has them.
+
+    `path` is one file, dealt out by `shares` (all to `test` where there are none), or a file for each split. Raises InputError that names file,
+    record and field.
+    """
+    return retrieved.read(path, split, shares, seed, limit, dropped, ORIGIN)
