@@ -1,4 +1,4 @@
-"""Load the Sage's base model and tokenizer, and find the tokens that end its turn."""
+"""Load the Sage's base model and tokenizer."""
 
 import importlib.util
 from typing import Any, Literal, NamedTuple
@@ -9,10 +9,9 @@ from transformers import AutoModelForCausalLM, BitsAndBytesConfig, GenerationCon
 from rag.errors import InputError
 from rag.models.base import Precision, fingerprint, load_model, load_tokenizer, pick_device, pick_dtype
 from rag.models.lora import LoraSettings
+from rag.models.turns import end_ids
 from rag.records import Text
 from rag.settings import Settings
-
-SENTINEL = "sentinel"
 
 
 class ModelSettings(Settings):
@@ -64,7 +63,7 @@ def load_backbone(settings: ModelSettings) -> Backbone:
     model = load_model(AutoModelForCausalLM, settings.base, settings.revision, attn_implementation=settings.attention, **options)
     if settings.quantization is None:
         model.to(device)  # type: ignore[arg-type]
-    ends = end_ids(tokenizer, model, settings.end_tokens)
+    ends = end_ids(tokenizer, model, settings.end_tokens, "sage.model")
     if tokenizer.pad_token_id in ends:
         raise InputError(
             f"sage.model.pad_token: the padding token '{tokenizer.pad_token}' of {settings.base} also ends a turn or a sequence; "
@@ -93,36 +92,3 @@ def in_4_bits(dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
     require_bitsandbytes("sage.model.quantization=nf4")
     packed = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=dtype)
     return {"quantization_config": packed, "dtype": dtype, "device_map": {"": device}}
-
-
-def end_ids(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, further: tuple[str, ...] = ()) -> tuple[int, ...]:
-    """Ids at which generation stops: the chat template's end of turn first, then every end of sequence that the base names.
-
-    A base may name another token than its template ends a turn with, so one alone is not enough.
-    """
-    unknown = [token for token in further if token not in tokenizer.get_vocab()]
-    if unknown:
-        raise InputError(f"sage.model.end_tokens: not in the vocabulary: {', '.join(unknown)}")
-    named = model.generation_config.eos_token_id
-    candidates = [
-        end_of_turn(tokenizer),
-        tokenizer.eos_token_id,
-        *(named if isinstance(named, list) else [named]),
-        *(tokenizer.convert_tokens_to_ids(token) for token in further),
-    ]
-    return tuple(dict.fromkeys(int(i) for i in candidates if i is not None))
-
-
-def end_of_turn(tokenizer: PreTrainedTokenizerBase) -> int:
-    """The control token that the chat template puts after the assistant's words, found by rendering a turn.
-
-    Raises InputError when there is no chat template, or when it ends the turn without a control token.
-    """
-    if tokenizer.chat_template is None:
-        raise InputError("sage.model.base: the tokenizer has no chat template; choose an instruction-tuned model")
-    chat = [{"role": "user", "content": "question"}, {"role": "assistant", "content": SENTINEL}]
-    rendered = str(tokenizer.apply_chat_template(chat, tokenize=False))
-    tail = tokenizer(rendered.rpartition(SENTINEL)[2], add_special_tokens=False)["input_ids"]
-    if not tail or tail[0] not in tokenizer.added_tokens_decoder:
-        raise InputError("sage.model.base: the chat template does not end an assistant's turn with a control token")
-    return int(tail[0])

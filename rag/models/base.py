@@ -186,3 +186,17 @@ def control_tokens(tokenizer: PreTrainedTokenizerBase) -> list[str]:
     """
     added = {str(token.content) for token in tokenizer.added_tokens_decoder.values()} | set(tokenizer.all_special_tokens)
     return sorted(token for token in added if len(token) > 1 and not any(character.isspace() for character in token))
+
+
+def max_positions(model: PreTrainedModel) -> int | None:
+    """The longest sequence that an encoder reads, special tokens included.
+
+    None for a DeBERTa that has no position table: it groups relative distances, all far ones in one group, and so reads any length.
+    """
+    if model.config.model_type == "deberta-v2" and not model.config.position_biased_input and model.config.position_buckets > 0:
+        return None
+    for name, table in model.named_modules():
+        # RoBERTa and its kin number positions from the row after the padding index.
+        if name.endswith("position_embeddings") and isinstance(table, torch.nn.Embedding) and table.padding_idx is not None:
+            return int(table.num_embeddings) - int(table.padding_idx) - 1
+    return int(model.config.max_position_embeddings)

@@ -18,7 +18,7 @@ from transformers import (
 
 from rag.checkpoint import read_manifest, require_same_base
 from rag.errors import InputError
-from rag.models.base import Precision, fingerprint, load_model, load_tokenizer, locate, quiet
+from rag.models.base import Precision, fingerprint, load_model, load_tokenizer, locate, max_positions, quiet
 from rag.models.lora import LoraSettings, lora_config, save_adapter, whole
 from rag.processes import rank
 from rag.settings import Settings
@@ -166,18 +166,9 @@ def save_weights(model: PreTrainedModel | PeftModel, base: str, folder: Path, dt
 
 
 def require_positions(model: PreTrainedModel, max_length: int) -> None:
-    """Refuse sequences longer than the model's position table, special tokens included. Raises InputError.
-
-    A DeBERTa that has no such table groups relative distances, all far ones in one group, and so reads any length.
-    """
-    if model.config.model_type == "deberta-v2" and not model.config.position_biased_input and model.config.position_buckets > 0:
-        return
-    limit = int(model.config.max_position_embeddings)
-    for name, table in model.named_modules():
-        # RoBERTa and its kin number positions from the row after the padding index.
-        if name.endswith("position_embeddings") and isinstance(table, torch.nn.Embedding) and table.padding_idx is not None:
-            limit = table.num_embeddings - table.padding_idx - 1
-    if max_length > limit:
+    """Refuse sequences longer than the model's position table, special tokens included. Raises InputError."""
+    limit = max_positions(model)
+    if limit is not None and max_length > limit:
         raise InputError(
             f"sieve.inputs.max_length={max_length}: the model reads at most {limit} tokens; lower it or set sieve.model.long_context"
         )

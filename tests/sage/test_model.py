@@ -10,8 +10,9 @@ import torch
 
 from rag.errors import InputError
 from rag.models.base import fingerprint
+from rag.models.turns import end_of_turn
 from rag.records import Example
-from sage.model import Backbone, ModelSettings, end_of_turn, in_4_bits, load_backbone
+from sage.model import Backbone, ModelSettings, in_4_bits, load_backbone
 from sage.settings import TrainJob
 from sage.train import train
 
