@@ -1,5 +1,6 @@
 """BM25 over documents in memory, by the bm25s library (Lucene's variant): the baseline retriever, and a finder of hard negatives."""
 
+import hashlib
 import logging
 import re
 import unicodedata
@@ -29,6 +30,7 @@ class Bm25:
         InputError where two documents share an id.
         """
         self._documents = sorted(documents, key=lambda document: document.id)
+        self._settings = f"k1={float(k1)} b={float(b)}"
         for left, right in zip(self._documents, self._documents[1:], strict=False):
             if left.id == right.id:
                 raise InputError(f"expected documents with distinct ids, got '{left.id}' twice")
@@ -39,6 +41,14 @@ class Bm25:
         self._index = bm25s.BM25(method="lucene", k1=k1, b=b) if any(tokens) else None
         if self._index is not None:
             self._index.index(tokens, show_progress=False)
+
+    @property
+    def name(self) -> str:
+        """Kind and fingerprint of documents and settings."""
+        digest = hashlib.sha256(self._settings.encode())
+        for document in self._documents:
+            digest.update(f"\n{document.id!r} {document.title!r} {document.text!r}".encode())
+        return f"bm25-memory-{digest.hexdigest()[:16]}"
 
     def search(self, question: str, k: int) -> list[Document]:
         """At most `k` documents that share a term with the question, best first, with `rank` and `score`; equal scores go by document id."""

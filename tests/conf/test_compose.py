@@ -12,7 +12,9 @@ from omegaconf import OmegaConf
 import conf
 from conf.job import check
 from data_gen.build import BuildSettings
+from data_gen.corpus import CorpusJob
 from eval.pipeline import EvalJob
+from eval.retrieval import RetrievalJob
 from eval.table import TableJob
 from rag.errors import InputError
 from rag.settings import Component, Settings
@@ -28,8 +30,10 @@ from sieve.transfer import TransferJob
 FOLDER = Path(conf.__file__).parent
 JOBS: dict[str, type[Settings]] = {
     "data_gen_build": BuildSettings,
+    "data_gen_corpus": CorpusJob,
     "eval_table": TableJob,
     "eval_pipeline": EvalJob,
+    "eval_retrieval": RetrievalJob,
     "sage_merge": MergeJob,
     "sage_train": SageTrainJob,
     "sieve_audit": AuditJob,

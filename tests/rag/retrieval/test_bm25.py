@@ -97,3 +97,10 @@ def test_what_cannot_be_asked_is_refused() -> None:
         Bm25(documents(a="river")).search("river", k=0)
     with pytest.raises(InputError, match="expected documents with distinct ids, got 'a' twice"):
         Bm25([*documents(a="river"), *documents(a="road")])
+
+
+def test_the_name_is_that_of_documents_and_settings() -> None:
+    texts = documents(a="river", b="road")
+    name = Bm25(texts).name
+    assert name.startswith("bm25-memory-") and Bm25(texts[::-1]).name == name
+    assert len({name, Bm25(texts, k1=1.2).name, Bm25(texts[:1]).name, Bm25(documents(a="river", b="roads")).name}) == 4
