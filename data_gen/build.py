@@ -19,7 +19,7 @@ from rag.checkpoint import sha256
 from rag.errors import InputError
 from rag.jsonl import write_records
 from rag.records import Example
-from rag.settings import Component, Settings, Target
+from rag.settings import Component, InputPath, Settings, Target
 from rag.splits import require_disjoint
 
 logger = logging.getLogger(__name__)
@@ -34,6 +34,8 @@ class BuildSettings(Settings):
     """The source: a function of `data_gen.sources` that returns Examples."""
     splits: tuple[Split, ...] = Field(default=("train", "validation", "test"), min_length=1)
     """Splits to write. A source without splits takes exactly one: all of its examples go there."""
+    corpus: InputPath | None = None
+    """Corpus for configs of retrievers to refer to."""
     out: str | None = None
     """Folder for the files."""
     seed: int | None = None

@@ -1,5 +1,7 @@
 """What the steps hand on: one Case for each question, to which each step adds its part."""
 
+from pydantic import Field
+
 from data_gen.questions import Question
 from rag.records import Document, DocumentLabel, Record, Text
 
@@ -67,5 +69,5 @@ class Case(Record):
     simulations: tuple[Simulation, ...] = ()
     failure: Text | None = None
     """Why the question goes no further; later steps pass it on as it is."""
-    made_by: dict[Text, Text] = {}
+    made_by: dict[Text, Text] = Field(default_factory=dict)
     """Retriever (with its index), models and prompts by the step that used them."""

@@ -8,28 +8,30 @@ step made of each question stays in `steps/`, so that a run that was killed goes
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from data_gen.documents import fingerprint
 from data_gen.pipeline.cases import Case
-from data_gen.pipeline.prompts import PROMPTS
 from data_gen.pipeline.judge import label_candidates
+from data_gen.pipeline.prompts import PROMPTS
 from data_gen.pipeline.reference import refer
 from data_gen.pipeline.retrieve import retrieve
 from data_gen.pipeline.sets import SetSettings, sets
 from data_gen.pipeline.simulate import KINDS, simulate
-from data_gen.pipeline.steps import Engine, Step, Work, run
+from data_gen.pipeline.steps import DONE, Done, Engine, Step, Work, run, totals
 from data_gen.pipeline.validate import validate
 from data_gen.questions import Question
 from rag.errors import InputError
 from rag.jsonl import iter_records, write_records
-from rag.records import DocumentLabel, Example
+from rag.models.cached_chat import CachedChat, Price
+from rag.models.chat import ChatModel
 from rag.provenance import provenance
-from rag.settings import Component, Target
+from rag.records import DocumentLabel, Example
+from rag.settings import Component, InputPath, Target
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +39,18 @@ STEPS = "steps"
 _FIRST = ("test", "validation", "train")
 """A passage that several splits retrieved is left to the first of these."""
 _LENGTHS = 10_000
+
+
+class _Chat(NamedTuple):
+    """A chat model by its config, with the folder of its replies."""
+
+    model: Component
+    replies: Path | None
+    price: Price | None
+
+    def start(self) -> CachedChat | ChatModel:
+        model: ChatModel = self.model.build()
+        return model if self.replies is None else CachedChat(model, self.replies, self.price)
 
 
 @dataclass(frozen=True)
@@ -47,17 +61,18 @@ class _Retrieve:
 
     def start(self) -> Work:
         retriever = self.retriever.build() if self.retriever else None
-        return lambda cases: retrieve([case.question for case in cases], retriever, self.candidates)
+        return lambda cases: Done(retrieve([case.question for case in cases], retriever, self.candidates))
 
 
 @dataclass(frozen=True)
 class _Refer:
-    chat: Component | None
+    chat: _Chat | None
     seed: int
     name: str = "2_reference"
 
     def start(self) -> Work:
-        return partial(refer, chat=self.chat.build() if self.chat else None, seed=self.seed)
+        chat = self.chat.start() if self.chat else None
+        return lambda cases: _spending(chat, lambda: refer(cases, chat, self.seed))
 
 
 @dataclass(frozen=True)
@@ -66,12 +81,13 @@ class _Label:
     name: str = "3_label"
 
     def start(self) -> Work:
-        return partial(label_candidates, nli=self.nli.build())
+        nli = self.nli.build()
+        return lambda cases: Done(label_candidates(cases, nli))
 
 
 @dataclass(frozen=True)
 class _Simulate:
-    chat: Component | None
+    chat: _Chat | None
     kinds: tuple[DocumentLabel, ...]
     attempts: int
     lengths: tuple[int, ...]
@@ -79,19 +95,29 @@ class _Simulate:
     name: str = "4_simulate"
 
     def start(self) -> Work:
-        chat = self.chat.build() if self.chat else None
-        return partial(simulate, chat=chat, kinds=self.kinds, attempts=self.attempts, lengths=self.lengths, seed=self.seed)
+        chat = self.chat.start() if self.chat else None
+        return lambda cases: _spending(chat, lambda: simulate(cases, chat, self.kinds, self.attempts, self.lengths, self.seed))
 
 
 @dataclass(frozen=True)
 class _Validate:
     nli: Component
-    judge: Component | None
+    judge: _Chat | None
     seed: int
     name: str = "5_validate"
 
     def start(self) -> Work:
-        return partial(validate, nli=self.nli.build(), judged_by=self.judge.build() if self.judge else None, seed=self.seed)
+        nli, judge = self.nli.build(), self.judge.start() if self.judge else None
+        return lambda cases: _spending(judge, lambda: validate(cases, nli, judge, self.seed))
+
+
+def _spending(chat: CachedChat | ChatModel | None, work: Callable[[], list[Case]]) -> Done:
+    """The work's cases, and what the cache says was asked for them."""
+    if not isinstance(chat, CachedChat):
+        return Done(work())
+    before = chat.usage.model_dump()
+    cases = work()
+    return Done(cases, {key: value - before[key] for key, value in chat.usage.model_dump().items()})
 
 
 def load(
@@ -103,6 +129,8 @@ def load(
     retriever: Target | None = None,
     chat: Target | None = None,
     judge: Target | None = None,
+    replies: InputPath | None = None,
+    price: Price | None = None,
     candidates: int = 20,
     kinds: tuple[DocumentLabel, ...] = KINDS,
     attempts: int = 1,
@@ -122,18 +150,24 @@ def load(
     """The Examples of one split; the steps run for all of `splits` first, as no passage may be in two of them.
 
     `folder` keeps the steps. `questions` is a source's `questions`; `limit` keeps the first questions of each split. `candidates` are
-    retrieved, the best `k` that can be used make a set. `attempts` documents are written for each question and kind. `shard` questions are
+    retrieved, the best `k` that can be used make a set. `replies` is a folder that keeps what chat models said, so that nothing is asked
+    twice, and `price` is what they cost. `attempts` documents are written for each question and kind. `shard` questions are
     done and kept at a time. `judge` is a second model that must agree on contradiction. What was left
     out is added to `dropped` by reason; `yields` counts simulated documents by kind and by `used` or the reason that it was rejected for.
     """
     _check(candidates=candidates, attempts=attempts, k=k, k_min=k_min, distractors=distractors, shard=shard, workers=workers)
     steps = folder / STEPS
     files = [path for name in splits for path in _deal(questions, name, steps, limit, shard)]
-    for step in (_Retrieve(retriever, candidates), _Refer(chat, seed), _Label(nli)):
+    writer = _Chat(chat, replies, price) if chat else None
+    second = _Chat(judge, replies, price) if judge else None
+    before: tuple[Step, ...] = (_Retrieve(retriever, candidates), _Refer(writer, seed), _Label(nli))
+    for step in before:
         files = run(step, files, steps, engine, workers)
-    lengths = _lengths(files, seed)
-    for step in (_Simulate(chat, kinds, attempts, lengths, seed), _Validate(nli, judge, seed)):
+    after: tuple[Step, ...] = (_Simulate(writer, kinds, attempts, _lengths(files, seed), seed), _Validate(nli, second, seed))
+    for step in after:
         files = run(step, files, steps, engine, workers)
+    for step in (*before, *after):
+        _log(step.name, totals(steps / step.name / DONE))
     belongs = _belongs(files)
     settings = SetSettings(k, k_min, distractors, neutral, shuffle, seed)
     lineage = {"code": provenance()["commit"], "seed": str(seed), "prompts": f"paper 002, tables 12 and 13 ({PROMPTS})"}
@@ -149,6 +183,20 @@ def load(
     if dropped is not None:
         dropped.update({reason: count for reason, count in reasons.items() if count})
     return examples
+
+
+def _log(name: str, done: dict[str, float]) -> None:
+    if not done:
+        return
+    asked = done.get("requests", 0) - done.get("cached", 0) - done.get("repeated", 0)
+    spent = (
+        f"; asked {asked:.0f} times, {done['failed']:.0f} failed, {done['prompt_tokens']:.0f} + {done['completion_tokens']:.0f} tokens, "
+        f"cost {done['cost']:.2f}; {done['cached']:.0f} replies were there"
+        if "requests" in done
+        else ""
+    )
+    speed = done["documents"] / max(done["seconds"], 1e-9)
+    logger.info("%s: %.0f documents in %.1f s, %.1f a second%s", name, done["documents"], done["seconds"], speed, spent)
 
 
 def _check(**numbers: int) -> None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from data_gen.label import stated
 from data_gen.pipeline.cases import Case
 from data_gen.pipeline.prompts import ANSWER_SENTENCE, fill
 from data_gen.pipeline.replies import ask, seed_of, sentence
-from data_gen.label import stated
 from rag.models.chat import ChatModel, ChatRequest
 
 

@@ -6,7 +6,7 @@ from data_gen.documents import fingerprint
 from data_gen.pipeline.cases import Candidate, Case
 from data_gen.questions import Question
 from rag.records import Document
-from rag.retrieval.retriever import Retriever
+from rag.retrieval.retriever import Retriever, search_all
 
 
 def retrieve(questions: Sequence[Question], retriever: Retriever | None, candidates: int) -> list[Case]:
@@ -14,19 +14,21 @@ def retrieve(questions: Sequence[Question], retriever: Retriever | None, candida
 
     Documents that a data set ships with are used as they are (the asterisks of paper 002's table 1); the retriever is asked for the others.
     """
-    return [_case(question, retriever, candidates) for question in questions]
-
-
-def _case(question: Question, retriever: Retriever | None, candidates: int) -> Case:
-    if question.documents:
-        return _with(question, question.documents, candidates, {"retriever": f"documents of {question.source}"})
-    if retriever is None:
-        return Case(question=question, failure="the data set has no documents for the question and there is no retriever")
+    own = [question for question in questions if not question.documents]
     # Blank and repeated passages are left out below, so a few more are asked for.
-    return _with(question, retriever.search(question.question, 2 * candidates), candidates, {"retriever": retriever.name})
+    found = iter(next(search_all(retriever, [q.question for q in own], 2 * candidates, len(own)))) if retriever and own else iter(())
+    cases = []
+    for question in questions:
+        if question.documents:
+            cases.append(_with(question, question.documents, candidates, f"documents of {question.source}"))
+        elif retriever is None:
+            cases.append(Case(question=question, failure="the data set has no documents for the question and there is no retriever"))
+        else:
+            cases.append(_with(question, next(found), candidates, retriever.name))
+    return cases
 
 
-def _with(question: Question, documents: Iterable[Document], candidates: int, made_by: dict[str, str]) -> Case:
+def _with(question: Question, documents: Iterable[Document], candidates: int, retriever: str) -> Case:
     distinct: dict[str, Document] = {}
     for document in documents:
         if document.text.strip():
@@ -36,5 +38,5 @@ def _with(question: Question, documents: Iterable[Document], candidates: int, ma
         question=question,
         candidates=tuple(Candidate(document=d.model_copy(update={"rank": rank})) for rank, d in enumerate(kept, start=1)),
         failure=None if kept else "no document was found",
-        made_by=made_by,
+        made_by={"retriever": retriever},
     )

@@ -7,10 +7,11 @@ Each shard is a JSONL file of Cases in the step's folder, written whole or not a
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from rich.console import Console
 from rich.progress import track
@@ -21,8 +22,17 @@ from rag.jsonl import dump, iter_records, write_records
 
 logger = logging.getLogger(__name__)
 
-Work = Callable[[list[Case]], list[Case]]
-TIMES = "times.json"
+
+class Done(NamedTuple):
+    """What a step made of one shard."""
+
+    cases: list[Case]
+    spent: Mapping[str, float] = MappingProxyType({})
+    """Requests, tokens and cost of the chat models it asked."""
+
+
+Work = Callable[[list[Case]], Done]
+DONE = "done.json"
 
 
 class Engine(StrEnum):
@@ -43,32 +53,36 @@ class Step(Protocol):
         ...
 
     def start(self) -> Work:
-        """Build what the step needs and return its work on one shard."""
+        """Build what the step needs, where the work is done, and return its work on one shard."""
         ...
 
 
 def run(step: Step, shards: Sequence[Path], folder: Path, engine: Engine, workers: int) -> list[Path]:
     """Run a step over shards of Cases and return the files it wrote to its folder in `folder`, one for each shard; those that are there are kept.
 
-    `workers` are Ray's actors, each with its own models. What this took, and how much was done, is added to the step's `times.json`.
+    `workers` are Ray's actors, each with its own models. Seconds, questions, documents and what the models cost are added to `done.json`.
     """
     out = [folder / step.name / shard.name for shard in shards]
     todo = [(number, shards[number]) for number, path in enumerate(out) if not path.is_file()]
     if not todo:
         return out
     logger.info("%s: %d of %d shards to do", step.name, len(todo), len(shards))
-    start = time.perf_counter()
-    done = {"questions": 0.0, "documents": 0.0}
     results = _on_ray(step, todo, workers) if engine is Engine.RAY else _here(step, todo)
-    for number, cases in track(results, description=step.name, total=len(todo), console=Console(stderr=True)):
-        write_records(out[number], cases)
-        done["questions"] += len(cases)
-        done["documents"] += sum(len(case.candidates) + len(case.simulations) for case in cases)
-    _note(folder / step.name / TIMES, {"seconds": time.perf_counter() - start, **done})
+    start = time.perf_counter()
+    for number, done in track(results, description=step.name, total=len(todo), console=Console(stderr=True)):
+        write_records(out[number], done.cases)
+        documents = sum(len(case.candidates) + len(case.simulations) for case in done.cases)
+        # Noted with each shard, so that what a run that is killed has paid for is on record.
+        now = time.perf_counter()
+        _note(
+            folder / step.name / DONE,
+            {"seconds": now - start, "questions": len(done.cases), "documents": documents, **done.spent},
+        )
+        start = now
     return out
 
 
-def _here(step: Step, todo: Sequence[tuple[int, Path]]) -> Iterator[tuple[int, list[Case]]]:
+def _here(step: Step, todo: Sequence[tuple[int, Path]]) -> Iterator[tuple[int, Done]]:
     work = step.start()
     for number, path in todo:
         yield number, work(list(iter_records(path, Case)))
@@ -82,10 +96,11 @@ class _Actor:
 
     def __call__(self, row: dict[str, object]) -> dict[str, object]:
         cases = [Case.model_validate_json(line) for line in str(row["cases"]).split("\n")]
-        return {"number": row["number"], "cases": "\n".join(dump(case) for case in self.work(cases))}
+        done = self.work(cases)
+        return {"number": row["number"], "cases": "\n".join(dump(case) for case in done.cases), "spent": json.dumps(dict(done.spent))}
 
 
-def _on_ray(step: Step, todo: Sequence[tuple[int, Path]], workers: int) -> Iterator[tuple[int, list[Case]]]:
+def _on_ray(step: Step, todo: Sequence[tuple[int, Path]], workers: int) -> Iterator[tuple[int, Done]]:
     try:
         import ray
         import ray.data
@@ -95,9 +110,16 @@ def _on_ray(step: Step, todo: Sequence[tuple[int, Path]], workers: int) -> Itera
     data = ray.data.from_items(rows, override_num_blocks=len(rows))
     done = data.map(_Actor, fn_constructor_args=(step,), compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))), num_cpus=1)
     for row in done.iter_rows():
-        yield int(row["number"]), [Case.model_validate_json(line) for line in row["cases"].split("\n")]
+        yield int(row["number"]), Done([Case.model_validate_json(line) for line in row["cases"].split("\n")], json.loads(row["spent"]))
 
 
-def _note(path: Path, done: dict[str, float]) -> None:
-    earlier: dict[str, float] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    path.write_text(json.dumps({key: value + earlier.get(key, 0) for key, value in done.items()}) + "\n", encoding="utf-8")
+def _note(path: Path, total: Mapping[str, float]) -> None:
+    earlier = totals(path)
+    sums = {key: total.get(key, 0) + earlier.get(key, 0) for key in {**earlier, **total}}
+    path.write_text(json.dumps(sums) + "\n", encoding="utf-8")
+
+
+def totals(path: Path) -> dict[str, float]:
+    """What a step's `done.json` says over all its runs; nothing where it is not there."""
+    done: dict[str, float] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return done

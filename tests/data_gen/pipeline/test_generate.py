@@ -77,7 +77,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != "times.json"
+        if path.is_file() and path.name != "done.json"
     }
 
 

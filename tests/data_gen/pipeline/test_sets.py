@@ -15,6 +15,9 @@ from tests.data_gen.pipeline.stand_ins import QUESTION
 LABELS = {"a": DocumentLabel.ANSWERABLE, "u": DocumentLabel.UNANSWERABLE, "n": DocumentLabel.NEUTRAL, "x": None}
 
 
+DEFAULT = SetSettings()
+
+
 def _case(labels: str, *simulations: Simulation) -> Case:
     candidates = tuple(
         Candidate(document=Document(id=f"{label}{n}", text=f"Text {n} of {label}.", rank=n, label=LABELS[label]))
@@ -27,7 +30,7 @@ def _simulation(kind: str, text: str = "It is in Quito.", rejected: str | None =
     return Simulation(kind=DocumentLabel(kind), maker="chat", text=text, answer="Quito", rejected=rejected)
 
 
-def _made(case: Case, settings: SetSettings = SetSettings(), belongs: dict[str, str] | None = None):
+def _made(case: Case, settings: SetSettings = DEFAULT, belongs: dict[str, str] | None = None):
     dropped: Counter[str] = Counter()
     return sets(case, settings, belongs or {}, "train", {"code": "abc"}, dropped), {k: v for k, v in dropped.items() if v}
 

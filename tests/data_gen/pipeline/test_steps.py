@@ -7,7 +7,7 @@ import pytest
 
 from data_gen.pipeline.cases import Case
 from data_gen.pipeline.reference import refer
-from data_gen.pipeline.steps import Engine, Work, run
+from data_gen.pipeline.steps import DONE, Done, Engine, Work, run, totals
 from rag.jsonl import write_records
 from tests.data_gen.pipeline.stand_ins import QUESTION, Chat, writer
 
@@ -20,14 +20,16 @@ class Refer:
 
     def start(self) -> Work:
         chat = Chat(writer)
-        return lambda cases: refer(cases, chat, seed=0)
+        return lambda cases: Done(refer(cases, chat, seed=0), {"requests": len(cases)})
 
 
 def _shards(folder: Path) -> list[Path]:
     paths = [folder / f"train-{n:05}.jsonl" for n in range(3)]
     for n, path in enumerate(paths):
         names = (f"q{n}\u2028a", f"q{n}b")
-        write_records(path, [Case(question=QUESTION.model_copy(update={"id": name, "question": f"where\u2028is {name}?"})) for name in names])
+        write_records(
+            path, [Case(question=QUESTION.model_copy(update={"id": name, "question": f"where\u2028is {name}?"})) for name in names]
+        )
     return paths
 
 
@@ -41,6 +43,9 @@ def test_ray_writes_the_files_that_one_process_writes(tmp_path, ray_cluster):
     there = run(Refer(), shards, tmp_path / "there", Engine.RAY, workers=2)
     assert [path.name for path in there] == [path.name for path in shards]
     assert [path.read_bytes() for path in there] == [path.read_bytes() for path in here]
+    for folder in ("here", "there"):
+        done = totals(tmp_path / folder / "2_reference" / DONE)
+        assert (done["questions"], done["requests"]) == (6, 6)
     assert "The answer to it is Lima." in here[0].read_text(encoding="utf-8")
 
 
