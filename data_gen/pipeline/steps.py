@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from rich.console import Console
 from rich.progress import track
@@ -108,7 +108,8 @@ def _on_ray(step: Step, todo: Sequence[tuple[int, Path]], workers: int) -> Itera
         raise InputError("engine=ray needs Ray; pip install 'sieve-and-sage[ray]', or set dataset.engine=local") from error
     rows = [{"number": number, "cases": "\n".join(dump(case) for case in iter_records(path, Case))} for number, path in todo]
     data = ray.data.from_items(rows, override_num_blocks=len(rows))
-    done = data.map(_Actor, fn_constructor_args=(step,), compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))), num_cpus=1)
+    actor: Any = _Actor
+    done = data.map(actor, fn_constructor_args=(step,), compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))), num_cpus=1)
     for row in done.iter_rows():
         yield int(row["number"]), Done([Case.model_validate_json(line) for line in row["cases"].split("\n")], json.loads(row["spent"]))
 
