@@ -36,7 +36,7 @@ class Bm25Index:
         """Open the index, or make it on first use.
 
         `corpus` is a folder of `write_corpus`, `index` a folder for this index (inside the corpus' folder where it is none). `k1` and `b`
-        are those of `Bm25`. `block` is how many documents are in memory at a time while the index is made (about 2 kB each for 100 words);
+        are those of `Bm25`. `block` is how many documents are in memory at a time while the index is made (about 4 kB each for 100 words);
         the result does not depend on it. Raises InputError where the index was made for another corpus, tokenizer, `k1` or `b`.
         """
         if k1 < 0 or not 0 <= b <= 1 or block < 1:

@@ -1,7 +1,7 @@
 """A corpus on disk that is never loaded into memory: a file of documents, tables that find one by its row or its id, and a fingerprint.
 
 A folder holds `documents.jsonl`, `offsets.bin` (where each row begins), `places.bin` (each row's place in the order of ids), `rows.bin` (its
-inverse) and `corpus.json`. Beside the documents themselves that is 24 bytes a document. Writing keeps 8 to 16 bytes a document in memory,
+inverse) and `corpus.json`. Beside the documents themselves that is 24 bytes a document. Writing keeps 16 to 32 bytes a document in memory,
 reading none.
 """
 

@@ -24,10 +24,12 @@ def job(target: str, path: Path, duplicates: str = "drop") -> Any:
     return CorpusJob.model_validate({"documents": documents, "duplicates": duplicates})
 
 
-def test_gold_passages_become_a_corpus_and_questions(tmp_path: Path) -> None:
+def test_gold_passages_become_a_corpus_and_questions(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "gold.json"
     path.write_text(json.dumps(RECORDS), encoding="utf-8")
-    corpus = run(job("from_gold_passages", path), tmp_path / "out")
+    with caplog.at_level("INFO"):
+        corpus = run(job("from_gold_passages", path), tmp_path / "out")
+    assert "1 questions with a blank passage left out" in caplog.text
     assert [(d.id, d.text) for d in corpus] == [("gold-0-passage", RECORDS[0]["ctx"]["text"]), ("gold-3-passage", "東京 is in 日本.")]  # type: ignore[index]
     questions = read_questions(tmp_path / "out" / "questions.jsonl")
     assert [(q.id, q.gold) for q in questions] == [
