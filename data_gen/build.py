@@ -34,7 +34,7 @@ class BuildSettings(Settings):
     """The source: a function of `data_gen.sources` that returns Examples."""
     splits: tuple[Split, ...] = Field(default=("train", "validation", "test"), min_length=1)
     """Splits to write. A source without splits takes exactly one: all of its examples go there."""
-    corpus: InputPath | None = None
+    corpus: InputPath = Path("data/corpus")
     """Corpus for configs of retrievers to refer to."""
     out: str | None = None
     """Folder for the files."""

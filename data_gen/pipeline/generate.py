@@ -115,17 +115,21 @@ def _spending(chat: CachedChat | ChatModel | None, work: Callable[[], list[Case]
     """The work's cases, and what the cache says was asked for them."""
     if not isinstance(chat, CachedChat):
         return Done(work())
-    before = chat.usage.model_dump()
+    before = _numbers(chat)
     cases = work()
-    return Done(cases, {key: value - before[key] for key, value in chat.usage.model_dump().items()})
+    return Done(cases, {key: value - before[key] for key, value in _numbers(chat).items()})
+
+
+def _numbers(chat: CachedChat) -> dict[str, float]:
+    return {key: value for key, value in chat.usage.model_dump().items() if not isinstance(value, str)}
 
 
 def load(
     questions: Target,
-    folder: Path,
-    split: str,
-    splits: tuple[str, ...],
     nli: Target,
+    folder: Path | None = None,
+    split: str = "test",
+    splits: tuple[str, ...] = ("test",),
     retriever: Target | None = None,
     chat: Target | None = None,
     judge: Target | None = None,
@@ -155,6 +159,10 @@ def load(
     done and kept at a time. `judge` is a second model that must agree on contradiction. What was left
     out is added to `dropped` by reason; `yields` counts simulated documents by kind and by `used` or the reason that it was rejected for.
     """
+    if folder is None:
+        raise InputError(
+            "dataset: these sets take long to make; write them with `python -m data_gen.build`, then read them with dataset=jsonl"
+        )
     _check(candidates=candidates, attempts=attempts, k=k, k_min=k_min, distractors=distractors, shard=shard, workers=workers)
     steps = folder / STEPS
     files = [path for name in splits for path in _deal(questions, name, steps, limit, shard)]

@@ -149,7 +149,7 @@ def test_a_split_that_lost_everything_says_why(tmp_path):
 
 def test_without_documents_and_retriever_every_question_is_counted(tmp_path):
     dropped: Counter[str] = Counter()
-    made = generate.load(Component(towns, {}), tmp_path, "test", ("test",), Component(Nli, {}), chat=Component(chat, {}), dropped=dropped)
+    made = generate.load(Component(towns, {}), Component(Nli, {}), tmp_path, chat=Component(chat, {}), dropped=dropped)
     assert made == []
     assert dropped == {"question: the data set has no documents for the question and there is no retriever": 5}
 
@@ -192,10 +192,15 @@ def _with_conflict(split: str) -> list[Question]:
 def test_a_reference_that_cannot_be_used_ends_the_question_with_a_reason(tmp_path, reply, reason):
     dropped: Counter[str] = Counter()
     fixed = Component(lambda: Chat(lambda prompt: reply), {})
-    assert generate.load(Component(questions, {}), tmp_path, "test", ("test",), Component(Nli, {}), chat=fixed, dropped=dropped) == []
+    assert generate.load(Component(questions, {}), Component(Nli, {}), tmp_path, chat=fixed, dropped=dropped) == []
     assert dropped == {f"question: {reason}": 5}
 
 
 def test_numbers_that_cannot_be_are_refused_by_name(tmp_path):
     with pytest.raises(InputError, match=r"shard: expected a number of at least 1, got 0; set dataset\.shard"):
         build(_settings(shard=0), tmp_path)
+
+
+def test_without_a_folder_for_its_steps_it_says_where_to_go():
+    with pytest.raises(InputError, match=r"data_gen\.build.*dataset=jsonl"):
+        generate.load(Component(questions, {}), Component(Nli, {}))
