@@ -4,14 +4,18 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from importlib.util import find_spec
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
 from rag.errors import InputError
 from rag.models.chat import ChatFailure, ChatRequest, Completion, Reply, in_order
 from rag.records import Text
+
+if TYPE_CHECKING:
+    from openai import OpenAI
 
 NO_KEY = "none"
 """Sent where no key is configured; the library insists on one, and would take OPENAI_API_KEY to whatever server this is."""
@@ -65,16 +69,15 @@ class ChatServer:
         with results nor logged. A temperature of none is not sent (some hosted models accept their own only). `timeout` is in seconds, for one
         try. `extra_body` holds further fields of the request, such as vLLM's `top_k`. Raises InputError without the library or the variable.
         """
-        try:
-            from openai import OpenAI
-        except ModuleNotFoundError as error:
-            raise InputError("a chat server needs the package openai; pip install 'sieve-and-sage[api]'") from error
+        if find_spec("openai") is None:
+            raise InputError("a chat server needs the package openai; pip install 'sieve-and-sage[api]'")
         self.model = model
         self.base_url = base_url
         self.api_key_env = api_key_env
         self.concurrency = concurrency
-        self._key = NO_KEY if api_key_env is None else os.environ.get(api_key_env, "")
-        if not self._key:
+        self._timeout = timeout
+        self._max_retries = max_retries
+        if not self._key():
             raise InputError(f"chat.api_key_env: the environment variable {api_key_env} is not set; export your key in it")
         self._decoding = {} if temperature is None else {"temperature": temperature}
         self._decoding |= {limit_key: max_tokens}
@@ -82,7 +85,6 @@ class ChatServer:
         # One line for each request would bury the rest of a job's log.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
         logging.getLogger("openai").setLevel(logging.WARNING)
-        self._client = OpenAI(api_key=self._key, base_url=base_url, timeout=timeout, max_retries=max_retries)
 
     @property
     def name(self) -> str:
@@ -100,10 +102,13 @@ class ChatServer:
         A new request is sent when a reply has been taken, so that no more than `concurrency` replies are under way or not yet stored. A refusal
         ends the sending; what is under way is still handed over before InputError is raised.
         """
+        from openai import OpenAI
+
         refusal: InputError | None = None
         waiting = enumerate(requests)
-        with ThreadPoolExecutor(self.concurrency) as pool:
-            places = {pool.submit(self._ask, request): place for place, request in islice(waiting, self.concurrency)}
+        client = OpenAI(api_key=self._key(), base_url=self.base_url, timeout=self._timeout, max_retries=self._max_retries)
+        with client, ThreadPoolExecutor(self.concurrency) as pool:
+            places = {pool.submit(self._ask, client, request): place for place, request in islice(waiting, self.concurrency)}
             while places:
                 for future in wait(places, return_when=FIRST_COMPLETED).done:
                     place = places.pop(future)
@@ -114,15 +119,18 @@ class ChatServer:
                         continue
                     yield place, reply
                     if refusal is None:
-                        places |= {pool.submit(self._ask, request): place for place, request in islice(waiting, 1)}
+                        places |= {pool.submit(self._ask, client, request): place for place, request in islice(waiting, 1)}
         if refusal is not None:
             raise refusal
 
-    def _ask(self, request: ChatRequest) -> Reply:
+    def _key(self) -> str:
+        return NO_KEY if self.api_key_env is None else os.environ.get(self.api_key_env, "")
+
+    def _ask(self, client: "OpenAI", request: ChatRequest) -> Reply:
         import openai
 
         try:
-            answer = self._client.chat.completions.with_raw_response.create(**self._body(request))
+            answer = client.chat.completions.with_raw_response.create(**self._body(request))
             return _read(answer.text, answer.retries_taken)
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
             key = (
@@ -156,7 +164,8 @@ class ChatServer:
 
     def _said(self, error: Exception) -> str:
         """The server's words on one line; some repeat the key that they were sent."""
-        return " ".join(str(error).replace(self._key, "***").split())[:300]
+        said = str(error) if self.api_key_env is None else str(error).replace(self._key(), "***")
+        return " ".join(said.split())[:300]
 
 
 def _read(text: str, retries: int) -> Reply:

@@ -50,7 +50,7 @@ class LexicalNli:
     so that the steps around it can be run; its judgements are no evidence about data.
     """
 
-    def __init__(self, overlap: Annotated[float, Field(gt=0, le=1)] = 0.6) -> None:
+    def __init__(self, overlap: Annotated[float, Field(gt=0, le=1)] = 0.5) -> None:
         """`overlap` is the share of the hypothesis' content words that make a sentence one about the same matter."""
         self.overlap = overlap
 

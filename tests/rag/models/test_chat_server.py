@@ -188,7 +188,7 @@ def test_a_key_that_is_not_set_is_missed_at_once(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_library_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "openai", None)
+    monkeypatch.setattr("rag.models.chat_server.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'sieve-and-sage\[api\]'"):
         client("http://127.0.0.1:9/v1")
 

@@ -74,4 +74,4 @@ def test_any_text_gets_a_distribution_and_always_the_same(premise: str, hypothes
 
 
 def test_the_name_tells_the_setting() -> None:
-    assert LexicalNli(overlap=0.5).name == "lexical overlap=0.5"
+    assert LexicalNli(overlap=0.7).name == "lexical overlap=0.7"
