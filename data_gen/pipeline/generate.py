@@ -36,6 +36,8 @@ from rag.settings import Component, InputPath, Target
 logger = logging.getLogger(__name__)
 
 STEPS = "steps"
+VALIDATED = "5_validate"
+"""Folder of the last step, whose cases hold everything."""
 _FIRST = ("test", "validation", "train")
 """A passage that several splits retrieved is left to the first of these."""
 _LENGTHS = 10_000
@@ -104,7 +106,7 @@ class _Validate:
     nli: Component
     judge: _Chat | None
     seed: int
-    name: str = "5_validate"
+    name: str = VALIDATED
 
     def start(self) -> Work:
         nli, judge = self.nli.build(), self.judge.start() if self.judge else None

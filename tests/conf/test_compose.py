@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 
 import conf
 from conf.job import check
+from data_gen.audit import AuditJob as DataAuditJob
 from data_gen.build import BuildSettings
 from data_gen.corpus import CorpusJob
 from eval.pipeline import EvalJob
@@ -29,6 +30,7 @@ from sieve.transfer import TransferJob
 
 FOLDER = Path(conf.__file__).parent
 JOBS: dict[str, type[Settings]] = {
+    "data_gen_audit": DataAuditJob,
     "data_gen_build": BuildSettings,
     "data_gen_corpus": CorpusJob,
     "eval_table": TableJob,
