@@ -20,7 +20,7 @@ from data_gen.pipeline.judge import label_candidates
 from data_gen.pipeline.prompts import PROMPTS
 from data_gen.pipeline.reference import refer
 from data_gen.pipeline.retrieve import retrieve
-from data_gen.pipeline.sets import SetSettings, sets
+from data_gen.pipeline.sets import SetSettings, chosen, sets
 from data_gen.pipeline.simulate import KINDS, simulate
 from data_gen.pipeline.steps import DONE, Done, Engine, Step, Work, run, totals
 from data_gen.pipeline.validate import validate
@@ -39,7 +39,7 @@ STEPS = "steps"
 VALIDATED = "5_validate"
 """Folder of the last step, whose cases hold everything."""
 _FIRST = ("test", "validation", "train")
-"""A passage that several splits retrieved is left to the first of these."""
+"""A passage is left to the first of these whose sets hold it, so that test sets are what was retrieved."""
 _LENGTHS = 10_000
 
 
@@ -178,8 +178,8 @@ def load(
         files = run(step, files, steps, engine, workers)
     for step in (*before, *after):
         _log(step.name, totals(steps / step.name / DONE))
-    belongs = _belongs(files)
     settings = SetSettings(k, k_min, distractors, neutral, shuffle, seed)
+    belongs = _belongs(files, settings)
     lineage = {"code": provenance()["commit"], "seed": str(seed), "prompts": f"paper 002, tables 12 and 13 ({PROMPTS})"}
     reasons: Counter[str] = Counter()
     examples: list[Example] = []
@@ -243,15 +243,11 @@ def _lengths(files: Sequence[Path], seed: int) -> tuple[int, ...]:
     return tuple(values if len(values) <= _LENGTHS else Random(f"{seed}:lengths").sample(values, _LENGTHS))
 
 
-def _belongs(files: Sequence[Path]) -> dict[str, str]:
-    """The split that keeps each passage which several splits retrieved."""
-    first: dict[str, str] = {}
-    shared: dict[str, str] = {}
+def _belongs(files: Sequence[Path], settings: SetSettings) -> dict[str, str]:
+    """The split whose sets hold each passage, by its fingerprint."""
+    belongs: dict[str, str] = {}
     for path in sorted(files, key=lambda path: _FIRST.index(_split(path))):
         for case in _cases([path]):
-            for candidate in case.candidates:
-                mark = fingerprint(candidate.document.text)
-                owner = first.setdefault(mark, _split(path))
-                if owner != _split(path):
-                    shared[mark] = owner
-    return shared
+            top, extra, _ = chosen(case, settings, belongs, _split(path))
+            belongs.update((fingerprint(document.text), _split(path)) for document in (*top, *extra))
+    return belongs

@@ -32,17 +32,16 @@ def sets(
 ) -> list[Example]:
     """The sets of one question: answerable or unanswerable as it was retrieved, and one distracted set for each kind that there are documents for.
 
-    A set is answerable with an answerable document, unanswerable where all are. Others fit no state. `belongs` names the split that each
-    passage, by its fingerprint, is left to. What is left out is added to `dropped` by reason.
+    A set is answerable with an answerable document, unanswerable where all are. Others fit no state. `belongs` names the split whose
+    sets hold a passage, by its fingerprint. What is left out is added to `dropped` by reason.
     """
     if case.failure is not None:
         dropped[f"question: {case.failure}"] += 1
         return []
     usable = [c.document for c in case.candidates if c.document.label is not None]
     dropped["document contradicts the reference: kept aside"] += len(case.candidates) - len(usable)
-    own = [d for d in usable if belongs.get(fingerprint(d.text), split) == split]
-    dropped["document is used in another split"] += len(usable) - len(own)
-    top = own[: settings.k]
+    top, extra, others = chosen(case, settings, belongs, split)
+    dropped["document is used in another split"] += others
     if len(top) < settings.k_min:
         dropped["question: fewer documents than k_min"] += 1
         return []
@@ -54,7 +53,6 @@ def sets(
     else:
         dropped["question: no state, as a document is neutral and none is answerable"] += 1
         return []
-    extra = [d for d in own[settings.k :] if d.label is DocumentLabel.NEUTRAL][: settings.neutral]
     if len(extra) < settings.neutral:
         dropped["neutral document to add: the question has no more"] += settings.neutral - len(extra)
     made = [_example(case, state, Condition(state), top, extra, settings, lineage)]
@@ -64,6 +62,14 @@ def sets(
             if distracted is not None:
                 made.append(_example(case, RetrievalState.DISTRACTED, Condition(kind), distracted, extra, settings, lineage))
     return made
+
+
+def chosen(case: Case, settings: SetSettings, belongs: Mapping[str, str], split: str) -> tuple[list[Document], list[Document], int]:
+    """The best K labelled candidates, neutral ones to add, and how many candidates belong to another split."""
+    usable = [c.document for c in case.candidates if c.document.label is not None]
+    own = [d for d in usable if belongs.get(fingerprint(d.text), split) == split]
+    extra = [d for d in own[settings.k :] if d.label is DocumentLabel.NEUTRAL][: settings.neutral]
+    return own[: settings.k], extra, len(usable) - len(own)
 
 
 def _distracted(
