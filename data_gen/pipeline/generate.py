@@ -69,12 +69,13 @@ class _Retrieve:
 @dataclass(frozen=True)
 class _Refer:
     chat: _Chat | None
+    attempts: int
     seed: int
     name: str = "2_reference"
 
     def start(self) -> Work:
         chat = self.chat.start() if self.chat else None
-        return lambda cases: _spending(chat, lambda: refer(cases, chat, self.seed))
+        return lambda cases: _spending(chat, lambda: refer(cases, chat, self.attempts, self.seed))
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,8 @@ def load(
 
     `folder` keeps the steps. `questions` is a source's `questions`; `limit` keeps the first questions of each split. `candidates` are
     retrieved, the best `k` that can be used make a set. `replies` is a folder that keeps what chat models said, so that nothing is asked
-    twice, and `price` is what they cost. `attempts` documents are written for each question and kind. `shard` questions are
+    twice, and `price` is what they cost. `attempts` documents are written for each question and kind, and
+    as many reference sentences at most. `shard` questions are
     done and kept at a time. `judge` is a second model that must agree on contradiction. What was left
     out is added to `dropped` by reason; `yields` counts simulated documents by kind and by `used` or the reason that it was rejected for.
     """
@@ -170,7 +172,7 @@ def load(
     files = [path for name in splits for path in _deal(questions, name, steps, limit, shard)]
     writer = _Chat(chat, replies, price) if chat else None
     second = _Chat(judge, replies, price) if judge else None
-    before: tuple[Step, ...] = (_Retrieve(retriever, candidates), _Refer(writer, seed), _Label(nli))
+    before: tuple[Step, ...] = (_Retrieve(retriever, candidates), _Refer(writer, attempts, seed), _Label(nli))
     for step in before:
         files = run(step, files, steps, engine, workers)
     after: tuple[Step, ...] = (_Simulate(writer, kinds, attempts, _lengths(files, seed), seed), _Validate(nli, second, seed))

@@ -9,13 +9,18 @@ from data_gen.pipeline.replies import ask, seed_of, sentence
 from rag.models.chat import ChatModel, ChatRequest
 
 
-def refer(cases: Sequence[Case], chat: ChatModel | None, seed: int) -> list[Case]:
+def refer(cases: Sequence[Case], chat: ChatModel | None, attempts: int, seed: int) -> list[Case]:
     """Each case with the sentence of its data set, else one written by the model from question and main answer.
 
-    A sentence without the answer, or with nothing but it, is a failure: as a hypothesis it would label by chance.
+    A sentence without the answer, or with nothing but it, is asked for again with another seed, `attempts` times in all, and then is a failure:
+    as a hypothesis it would label by chance.
     """
-    written = iter(ask(chat, [_request(case, seed) for case in cases if _needs(case)]))
-    return [_referred(case, next(written), chat) if _needs(case) else _given(case) for case in cases]
+    referred = {case.question.id: case if _needs(case) else _given(case) for case in cases}
+    for attempt in range(attempts):
+        open_cases = [case for case in cases if _needs(case) and (attempt == 0 or referred[case.question.id].failure)]
+        replies = ask(chat, [_request(case, seed, attempt) for case in open_cases])
+        referred |= {case.question.id: _referred(case, reply, chat) for case, reply in zip(open_cases, replies, strict=True)}
+    return [referred[case.question.id] for case in cases]
 
 
 def _needs(case: Case) -> bool:
@@ -28,9 +33,9 @@ def _given(case: Case) -> Case:
     return case.model_copy(update={"reference": case.question.reference, "made_by": {**case.made_by, "reference": case.question.source}})
 
 
-def _request(case: Case, seed: int) -> ChatRequest:
+def _request(case: Case, seed: int, attempt: int) -> ChatRequest:
     values = {"QUESTION": case.question.question, "ANSWER": case.question.answers[0]}
-    return ChatRequest(fill(ANSWER_SENTENCE, values), seed_of(seed, case.question.id, "reference"))
+    return ChatRequest(fill(ANSWER_SENTENCE, values), seed_of(seed, case.question.id, "reference", str(attempt)))
 
 
 def _referred(case: Case, reply: str | None, chat: ChatModel | None) -> Case:

@@ -9,12 +9,13 @@ import pytest
 from data_gen.build import BuildSettings, build
 from data_gen.pipeline import generate
 from data_gen.pipeline.cases import Case
+from data_gen.pipeline.reference import refer
 from data_gen.questions import Question
 from rag.errors import InputError
 from rag.jsonl import iter_records
 from rag.records import Document, DocumentLabel
 from rag.settings import Component
-from tests.data_gen.pipeline.stand_ins import Chat, Nli, Shelf, writer
+from tests.data_gen.pipeline.stand_ins import QUESTION, Chat, Nli, Shelf, writer
 
 TEXTS = (
     "The museum is in Lima. [yes]",
@@ -204,3 +205,11 @@ def test_numbers_that_cannot_be_are_refused_by_name(tmp_path):
 def test_without_a_folder_for_its_steps_it_says_where_to_go():
     with pytest.raises(InputError, match=r"data_gen\.build.*dataset=jsonl"):
         generate.load(Component(questions, {}), Component(Nli, {}))
+
+
+def test_a_reference_without_the_answer_is_asked_for_again():
+    replies = iter(["It is in Quito.", "Lima", "It is in Lima.", "never asked for"])
+    chat = Chat(lambda prompt: next(replies))
+    (done,) = refer([Case(question=QUESTION)], chat, 4, seed=0)
+    assert (done.reference, done.failure) == ("It is in Lima.", None)
+    assert len({request.seed for request in chat.asked}) == 3

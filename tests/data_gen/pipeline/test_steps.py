@@ -20,7 +20,7 @@ class Refer:
 
     def start(self) -> Work:
         chat = Chat(writer)
-        return lambda cases: Done(refer(cases, chat, seed=0), {"requests": len(cases)})
+        return lambda cases: Done(refer(cases, chat, 1, seed=0), {"requests": len(cases)})
 
 
 def _shards(folder: Path) -> list[Path]:
