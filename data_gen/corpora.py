@@ -159,7 +159,7 @@ def _files(paths: Files, endings: tuple[str, ...]) -> Iterator[Path]:
             yield from found
         else:
             raise InputError(
-                f"{path}: expected a corpus file or a folder of {' or '.join(endings)} files, found neither; set the corpus' path"
+                f"{path}: expected a corpus file or a folder of {' or '.join(endings)} files, found neither; set documents.path"
             )
 
 

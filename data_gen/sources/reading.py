@@ -23,7 +23,7 @@ class Origin(NamedTuple):
     """Which of its files to take, and in what form to put it on disk."""
 
 
-def absent(path: Path, origin: Origin, key: str = "questions.path") -> InputError:
+def absent(path: Path, origin: Origin, key: str = "dataset.questions.path") -> InputError:
     """The error for a file that is not at `path`: what to get, from where, and where to put it."""
     found = "a folder" if path.is_dir() else "nothing"
     return InputError(
@@ -48,7 +48,7 @@ def validated(items: list[object], model: type[RecordT], where: str) -> Iterator
             raise InputError(f"{where}: record {index}: {describe(error, model)}") from error
 
 
-def read_records(path: Path, model: type[RecordT], origin: Origin, key: str = "questions.path") -> Iterator[RecordT]:
+def read_records(path: Path, model: type[RecordT], origin: Origin, key: str = "dataset.questions.path") -> Iterator[RecordT]:
     """The records of a JSON list, or of JSON lines, which are read one by one.
 
     Raises InputError for a file that is not there or holds nothing, and for a record that does not fit, naming file, record and field.
