@@ -142,6 +142,13 @@ def test_a_data_set_of_the_paper_names_its_own_questions_and_every_setting_of_th
     assert (dataset["retriever"] is None) == (name in ("nq_wiki", "nq_google", "webq", "rag_bench"))
 
 
+@pytest.mark.parametrize("root", ROOTS)
+def test_a_key_has_the_name_of_a_group_only_where_it_takes_a_file_of_it(root: str) -> None:
+    """Hydra takes `questions=FILE` for a choice wherever there is a group of that name."""
+    groups = {choice.partition("/")[0] for choice in CHOICES}
+    assert set(JOBS[root].model_fields) & groups <= {slot.key for slot in slots_of(root, root)}
+
+
 def test_hydra_itself_writes_nothing() -> None:
     with hydra.initialize_config_module("conf", version_base="1.3"):
         composed = hydra.compose(NO_JOB, return_hydra_config=True)
