@@ -202,14 +202,26 @@ def _unknown(override: Override, settings: type[Settings], config_name: str, cho
     if name in choices_keys and any(_same_branch(key, leaf) for leaf in choices_keys[name]):
         return None
     if name in choices_keys or not any(free.endswith(".*") and key.startswith(free[:-1]) for free in valid):
-        valid += [*_groups(), *(f"{part}.{argument}" for part, names in components.items() for argument in names)]
+        valid += [*_groups(), *(branch for part, node in components.items() for branch in _branches(node, part))]
         valid += [leaf for leaves in choices_keys.values() for leaf in leaves]
         return f"unknown key '{key}'{_closest(key, valid) or f'; see the keys with --cfg job ({config_name})'}"
-    argument = rest.partition(".")[0]
     # With `+` the signature of the component decides, when its arguments are bound to it.
-    if override.is_add() or name not in components or argument in (*components[name], "_target_"):
+    if override.is_add() or name not in components:
         return None
-    return f"unknown key '{key}'{nearest(argument, components[name]) or f'; {name} has the keys ' + ', '.join(components[name])}"
+    return _unknown_of_component(key, name, rest.split("."), components[name])
+
+
+def _unknown_of_component(key: str, name: str, path: Sequence[str], node: Any) -> str | None:
+    """What is wrong with a key below a component, or below one of its own components; nothing where a value that is no mapping ends the search."""
+    for place, part in enumerate(path):
+        if not isinstance(node, dict) or not node:
+            return None
+        if part not in node:
+            names = [argument for argument in node if argument != "_target_"]
+            above = ".".join([name, *path[:place]])
+            return f"unknown key '{key}'{nearest(part, names) or f'; {above} has the keys ' + ', '.join(names)}"
+        node = node[part]
+    return None
 
 
 def _same_branch(key: str, leaf: str) -> bool:
@@ -237,8 +249,8 @@ def _unknown_of_hydra(key: str, path: str) -> str | None:
     return None
 
 
-def _composed(config_name: str, choices: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Under the chosen groups: the arguments of each component, and the dotted keys of each other group.
+def _composed(config_name: str, choices: Sequence[str]) -> tuple[dict[str, dict[str, Any]], dict[str, list[str]]]:
+    """Under the chosen groups: each component as it is written, and the dotted keys of each other group.
 
     Nothing where there is no such choice, since Hydra then says what there is.
     """
@@ -247,9 +259,9 @@ def _composed(config_name: str, choices: Sequence[str]) -> tuple[dict[str, list[
             composed = cast(dict[str, Any], OmegaConf.to_container(hydra.compose(config_name, list(choices))))
     except HydraException:
         return {}, {}
-    nodes = {name: node for name, node in composed.items() if isinstance(node, dict) and name in _groups()}
-    components = {name: [argument for argument in node if argument != "_target_"] for name, node in nodes.items() if "_target_" in node}
-    return components, {name: list(_leaves(node, name)) for name, node in nodes.items() if "_target_" not in node}
+    nodes = {name: node for name, node in composed.items() if isinstance(node, dict)}
+    components = {name: node for name, node in nodes.items() if "_target_" in node}
+    return components, {name: list(_leaves(node, name)) for name, node in nodes.items() if name in _groups() and name not in components}
 
 
 def _leaves(node: Any, prefix: str) -> Iterator[str]:
@@ -258,6 +270,14 @@ def _leaves(node: Any, prefix: str) -> Iterator[str]:
             yield from _leaves(value, f"{prefix}.{name}")
     else:
         yield prefix
+
+
+def _branches(node: dict[str, Any], prefix: str) -> Iterator[str]:
+    for name, value in node.items():
+        if name != "_target_":
+            yield f"{prefix}.{name}"
+            if isinstance(value, dict):
+                yield from _branches(value, f"{prefix}.{name}")
 
 
 def _keys(settings: type[Settings], prefix: str = "") -> list[str]:

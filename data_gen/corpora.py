@@ -7,8 +7,12 @@
   the category `astro-ph`.
 - `jsonl`: one document a line, with names of your own for the keys.
 
-Every file may be gzipped. Ids are the corpus' own. What has no text is left out, counted and logged at the end of the stream. Whether ids are unique
-is for the index to check: a set of 37 million of them would be no stream.
+The passages that a data set of questions comes with are in its own module: `data_gen.sources.gold_passages.documents`, `astroqa.documents`. Ids are the
+corpus' own, and `Question.gold` of the sources names them: BioASQ's are PMIDs, AstroQA's those of arXiv, those of DPR's questions the numbers of its
+passages.
+
+Every file may be gzipped. What has no text is left out, counted and logged at the end of the stream. Whether ids are unique is for
+`rag.retrieval.corpus.write_corpus` to check.
 """
 
 import csv
@@ -25,12 +29,30 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from data_gen.sources.fields import NumberedId
 from data_gen.sources.left_out import report
+from data_gen.sources.reading import Origin, absent
 from rag.errors import InputError, nearest
 from rag.jsonl import describe
 from rag.records import Document, Text
 from rag.settings import Files
 
+PUBMED = Origin(
+    what="PubMed",
+    where="https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/",
+    how="pubmed*.xml.gz, as many as you want to search, in one folder",
+)
+WIKIPEDIA = Origin(
+    what="DPR's Wikipedia passages",
+    where="https://dl.fbaipublicfiles.com/dpr/wikipedia_split/psgs_w100.tsv.gz",
+    how="as it is, or unpacked",
+)
+ARXIV = Origin(
+    what="arXiv's metadata",
+    where="https://www.kaggle.com/datasets/Cornell-University/arxiv",
+    how="arxiv-metadata-oai-snapshot.json, zipped or not",
+)
+
 _ID: TypeAdapter[str] = TypeAdapter(NumberedId)
+_JSON_LINES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 _PASSAGE_COLUMNS = ["id", "text", "title"]
 
 
@@ -41,7 +63,7 @@ def pubmed(path: Files, dropped: Counter[str] | None = None) -> Iterator[Documen
     one that is not there, cut off, or no XML of PubMed.
     """
     reasons: Counter[str] = Counter()
-    for file in _files(path, (".xml", ".xml.gz")):
+    for file in _files(path, (".xml", ".xml.gz"), PUBMED):
         for article in _articles(file):
             citation = article.find("MedlineCitation")
             pmid = None if citation is None else citation.findtext("PMID")
@@ -62,7 +84,7 @@ def wikipedia(path: Files, dropped: Counter[str] | None = None) -> Iterator[Docu
     Raises InputError that names file and row.
     """
     reasons: Counter[str] = Counter()
-    for file in _files(path, (".tsv", ".tsv.gz")):
+    for file in _files(path, (".tsv", ".tsv.gz"), WIKIPEDIA):
         rows = csv.reader((line for _, line in _lines(file)), delimiter="\t", strict=True)
         number = 0
         try:
@@ -95,7 +117,7 @@ def arxiv(path: Files, category: str = "astro-ph", dropped: Counter[str] | None 
     Raises InputError that names file, line and field.
     """
     reasons: Counter[str] = Counter()
-    for file in _files(path, (".json", ".jsonl", ".json.gz", ".jsonl.gz")):
+    for file in _files(path, _JSON_LINES, ARXIV):
         for number, line in _lines(file):
             where = f"{file}:{number}"
             try:
@@ -114,14 +136,21 @@ class _Line(BaseModel):
 
 
 def jsonl(
-    path: Files, id: str = "id", title: str | None = "title", text: str = "text", dropped: Counter[str] | None = None
+    path: Files,
+    id: str = "id",
+    title: str | None = "title",
+    text: str = "text",
+    metadata: str | None = "metadata",
+    dropped: Counter[str] | None = None,
 ) -> Iterator[Document]:
     """One document a line; `id`, `title` and `text` name the keys, a `title` of none says that there are no titles.
+
+    `metadata` names a key with an object of texts (`Document.metadata`), for lines that have it.
 
     Raises InputError that names file, line and key.
     """
     reasons: Counter[str] = Counter()
-    for file in _files(path, (".json", ".jsonl", ".json.gz", ".jsonl.gz")):
+    for file in _files(path, _JSON_LINES):
         for number, line in _lines(file):
             where = f"{file}:{number}"
             try:
@@ -130,14 +159,18 @@ def jsonl(
                 raise InputError(f"{where}: {describe(error, _Line)}") from error
             for key in (id, text, *([] if title is None else [title])):
                 if key not in cells:
-                    raise InputError(f"{where}: no key '{key}'{nearest(key, cells)}; say which keys hold id, title and text")
-            yield from _document(cells[id], "" if title is None else cells[title] or "", cells[text] or "", where, reasons)
+                    raise InputError(
+                        f"{where}: no key '{key}'{nearest(key, cells)}; set documents.id, documents.title and documents.text to the keys that hold "
+                        "them (documents.title=null: there are no titles)"
+                    )
+            extra = {} if metadata is None else cells.get(metadata) or {}
+            yield from _document(cells[id], "" if title is None else cells[title] or "", cells[text] or "", where, reasons, extra)
     report(_names(path), reasons, dropped)
 
 
-def _document(identifier: Any, title: Any, text: Any, where: str, reasons: Counter[str]) -> Iterator[Document]:
+def _document(identifier: Any, title: Any, text: Any, where: str, reasons: Counter[str], metadata: Any = None) -> Iterator[Document]:
     try:
-        document = Document(id=_ID.validate_python(identifier), title=title, text=text)
+        document = Document(id=_ID.validate_python(identifier), title=title, text=text, metadata=metadata or {})
     except ValidationError as error:
         raise InputError(f"{where}: {describe(error, Document)}") from error
     if document.text.strip():
@@ -150,16 +183,18 @@ def _names(path: Files) -> str:
     return ", ".join(map(str, path))
 
 
-def _files(paths: Files, endings: tuple[str, ...]) -> Iterator[Path]:
-    """The files, and those of the folders that end so, by name."""
+def _files(paths: Files, endings: tuple[str, ...], origin: Origin | None = None) -> Iterator[Path]:
+    """The files, and those of the folders that end so, by name. Raises InputError that says where to get what is not there."""
     for path in paths:
         if path.is_file():
             yield path
         elif found := sorted(file for file in path.glob("*") if file.name.endswith(endings)):
             yield from found
+        elif origin is not None:
+            raise absent(path, origin, "documents.path", endings)
         else:
             raise InputError(
-                f"{path}: expected a corpus file or a folder of {' or '.join(endings)} files, found neither; set the corpus' path"
+                f"{path}: expected a corpus file or a folder of {' or '.join(endings)} files, found neither; set documents.path"
             )
 
 

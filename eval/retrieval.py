@@ -1,6 +1,6 @@
 """Measure a retriever against gold documents: Recall@k and MRR with intervals by question.
 
-python -m eval.retrieval retriever=bm25 corpus=data/gold_passages/corpus questions=data/gold_passages/questions.jsonl
+python -m eval.retrieval retriever=bm25 corpus=data/gold_passages/corpus data=data/gold_passages/questions.jsonl
 """
 
 import time
@@ -36,7 +36,7 @@ class RetrievalJob(JobSettings):
     """Folder of the corpus, for configs of retrievers to refer to; gold documents must be in it."""
     retriever: Target
     """A function or class that gives a `rag.retrieval.retriever.Retriever`."""
-    questions: InputPath
+    data: InputPath
     """JSONL of `{"id", "question", "gold": [document ids]}`."""
     ks: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
     """Depths of Recall@k; the largest is how many documents are retrieved."""
@@ -117,14 +117,12 @@ def evaluate(settings: RetrievalJob, out: Path) -> RetrievalReport:
     A run that was stopped goes on where it was when it is repeated with the same `out`. Raises InputError where the corpus holds none of
     the gold documents.
     """
-    questions = read_questions(settings.questions)
+    questions = read_questions(settings.data)
     corpus = Corpus.open(settings.corpus)
     gold = {name for question in questions for name in question.gold}
     missing = sorted(name for name in gold if corpus.find(name) is None)
     if len(missing) == len(gold):
-        raise InputError(
-            f"questions={settings.questions}: none of its gold documents, such as '{missing[0]}', is in corpus={settings.corpus}"
-        )
+        raise InputError(f"data={settings.data}: none of its gold documents, such as '{missing[0]}', is in corpus={settings.corpus}")
     retriever: Retriever = settings.retriever.build()
     depth = max(settings.ks)
     ranks = retrieve(retriever, questions, depth, settings.batch_size, out / RANKS)
@@ -141,7 +139,7 @@ def evaluate(settings: RetrievalJob, out: Path) -> RetrievalReport:
         depth=depth,
         resamples=settings.resamples,
         seed=settings.seed,
-        data={str(settings.questions): sha256(settings.questions)},
+        data={str(settings.data): sha256(settings.data)},
         provenance={"command": command("eval.retrieval"), **provenance()},
     )
     (out / "retrieval.json").write_text(report.model_dump_json(indent=2) + "\n", encoding="utf-8")

@@ -94,7 +94,7 @@ def documents(path: Files, dropped: Counter[str] | None = None) -> Iterator[Docu
     reasons: Counter[str] = Counter()
     seen: set[str] = set()
     for file in path:
-        for record in _records(file):
+        for record in read_records(file, _Record, ORIGIN, "documents.path"):
             if record.paper_id is None or not (record.abstract or "").strip():
                 reasons["question without an abstract"] += 1
             elif record.paper_id in seen:

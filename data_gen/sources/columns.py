@@ -167,7 +167,7 @@ def _json_rows(columns: Columns, path: Path) -> Iterator[_Row]:
 def _csv_rows(columns: Columns, delimiter: str, path: Path) -> Iterator[_Row]:
     if not path.is_file():
         raise InputError(
-            f"{path}: expected a CSV file, found {'a folder' if path.is_dir() else 'nothing'} at that path; set questions.path"
+            f"{path}: expected a CSV file, found {'a folder' if path.is_dir() else 'nothing'} at that path; set dataset.questions.path"
         )
     number = 0
     try:
@@ -205,7 +205,7 @@ def _row(cells: Mapping[str, Any], columns: Columns, where: str) -> _Row:
     for field, column in columns.named().items():
         if column not in cells:
             raise InputError(
-                f"{where}: no column '{column}'{nearest(column, cells)}; set questions.columns.{field} to one of {', '.join(cells) or 'them'}"
+                f"{where}: no column '{column}'{nearest(column, cells)}; set dataset.questions.columns.{field} to one of {', '.join(cells) or 'them'}"
             )
         fields[field] = cells[column]
     # An empty cell of a table is no id and no reference.

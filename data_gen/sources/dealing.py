@@ -78,18 +78,20 @@ def _shared(places: Place | dict[str, Place], split: str, shares: Mapping[str, f
         given = {"test": 1.0} if shares is None else shares
         if given.get(split, 0) <= 0:
             raise InputError(
-                f"split={split}: expected a split with a share of the questions, got shares {dict(given)}; set questions.shares"
+                f"split={split}: expected a split with a share of the questions, got shares {dict(given)}; set dataset.questions.shares"
             )
         return places, given
     if split not in places:
-        raise InputError(f"split={split}: expected one of {', '.join(places)}; name a place for it, such as questions.path.{split}")
+        raise InputError(f"split={split}: expected one of {', '.join(places)}; name a place for it, such as dataset.questions.path.{split}")
     place = places[split]
     sharers = [name for name, other in places.items() if other == place]
     if len(sharers) == 1:
         return place, {split: 1.0}
     given = {name: (shares or {}).get(name, 0) for name in sharers}
     if min(given.values()) <= 0:
-        raise InputError(f"{place}: the splits {', '.join(sharers)} share its questions, got shares {given}; set questions.shares for each")
+        raise InputError(
+            f"{place}: the splits {', '.join(sharers)} share its questions, got shares {given}; set dataset.questions.shares for each"
+        )
     return place, given
 
 

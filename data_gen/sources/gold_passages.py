@@ -72,7 +72,7 @@ def documents(path: Files, dropped: Counter[str] | None = None) -> Iterator[Docu
     reasons: Counter[str] = Counter()
     seen: set[str] = set()
     for file in path:
-        for record in _records(file):
+        for record in _records(file, "documents.path"):
             passage_id = _passage_id(record.ctx)
             if not record.ctx.text.strip():
                 reasons["passage without text"] += 1
@@ -98,9 +98,9 @@ def _question(path: Path, record: _Record, _: Counter[str]) -> Question:
     )
 
 
-def _records(path: Path) -> Iterator[_Record]:
+def _records(path: Path, key: str = "dataset.questions.path") -> Iterator[_Record]:
     if not path.is_file():
-        raise absent(path, ORIGIN)
+        raise absent(path, ORIGIN, key)
     return _read(path)
 
 

@@ -71,7 +71,7 @@ def questions(
         if not 0 <= record.cop - first_option < len(options):
             raise InputError(
                 f"{file}: record '{record.id}': cop: expected {first_option} to {first_option + 3}, got {record.cop}; "
-                f"the file seems to count options from {1 - first_option}: set questions.first_option"
+                f"the file seems to count options from {1 - first_option}: set dataset.questions.first_option"
             )
         answer = options[record.cop - first_option].strip()
         if not answer:

@@ -1,6 +1,6 @@
 """Read the records of a source's file, and say where to get a file that is not there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -23,11 +23,13 @@ class Origin(NamedTuple):
     """Which of its files to take, and in what form to put it on disk."""
 
 
-def absent(path: Path, origin: Origin, key: str = "questions.path") -> InputError:
-    """The error for a file that is not at `path`: what to get, from where, and where to put it."""
+def absent(path: Path, origin: Origin, key: str = "dataset.questions.path", endings: Sequence[str] = ()) -> InputError:
+    """The error for a file, or a folder of files with these `endings`, that is not at `path`: what to get, from where, and where to put it."""
     found = "a folder" if path.is_dir() else "nothing"
+    files = f" or a folder of {' or '.join(endings)} files" if endings else ""
+    found += f" without {' or '.join(endings)} files" if endings and path.is_dir() else ""
     return InputError(
-        f"{path}: expected a file of {origin.what}, found {found} at that path; get it from {origin.where} ({origin.how}), "
+        f"{path}: expected a file of {origin.what}{files}, found {found} at that path; get it from {origin.where} ({origin.how}), "
         f"and put it there or set {key} to where it is"
     )
 
@@ -48,7 +50,7 @@ def validated(items: list[object], model: type[RecordT], where: str) -> Iterator
             raise InputError(f"{where}: record {index}: {describe(error, model)}") from error
 
 
-def read_records(path: Path, model: type[RecordT], origin: Origin, key: str = "questions.path") -> Iterator[RecordT]:
+def read_records(path: Path, model: type[RecordT], origin: Origin, key: str = "dataset.questions.path") -> Iterator[RecordT]:
     """The records of a JSON list, or of JSON lines, which are read one by one.
 
     Raises InputError for a file that is not there or holds nothing, and for a record that does not fit, naming file, record and field.

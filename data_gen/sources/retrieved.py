@@ -64,7 +64,9 @@ class _Record(BaseModel):
     @model_validator(mode="after")
     def _has_passages(self) -> Self:
         if self.ctxs is None and self.positive_ctxs is None:
-            raise ValueError("expected `ctxs` or `positive_ctxs`, found neither; for questions without passages set questions=jsonl")
+            raise ValueError(
+                "expected `ctxs` or `positive_ctxs`, found neither; for questions without passages set questions@dataset.questions=jsonl"
+            )
         return self
 
 

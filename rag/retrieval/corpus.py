@@ -5,8 +5,6 @@ inverse) and `corpus.json`. Beside the documents themselves that is 24 bytes a d
 reading none.
 """
 
-import csv
-import gzip
 import hashlib
 import json
 import logging
@@ -22,7 +20,7 @@ import numpy.typing as npt
 from pydantic import Field, ValidationError
 
 from rag.errors import InputError
-from rag.jsonl import describe, dump, iter_records, read_json
+from rag.jsonl import describe, dump, read_json
 from rag.records import Document, Record, Text
 from rag.retrieval.seen import Seen
 
@@ -243,30 +241,3 @@ def _blocks(documents: Iterable[Document]) -> Iterator[list[Document]]:
             block = []
     if block:
         yield block
-
-
-def read_jsonl(path: Path) -> Iterator[Document]:
-    """Documents of a JSONL file, one record with `id`, `text` and perhaps `title` and `metadata` in each line."""
-    return iter_records(path, Document)
-
-
-def read_psgs(path: Path) -> Iterator[Document]:
-    """Passages in the format of DPR's `psgs_w100.tsv` or `.tsv.gz`: a header, then id, text and title between tabs, quoted as in CSV.
-
-    Raises InputError that names the line of a row with other columns.
-    """
-    if not path.is_file():
-        raise InputError(f"{path}: expected a TSV file with the columns id, text and title, found nothing at that path")
-    with gzip.open(path, "rt", encoding="utf-8", newline="") if path.suffix == ".gz" else path.open(encoding="utf-8", newline="") as lines:
-        rows = csv.reader(lines, delimiter="\t")
-        try:
-            if (header := next(rows, None)) != ["id", "text", "title"]:
-                raise InputError(f"{path}:1: expected the header id, text, title, got {header}")
-            for row in rows:
-                if len(row) != 3:
-                    raise InputError(f"{path}:{rows.line_num}: expected id, text and title between tabs, got {len(row)} columns")
-                yield Document(id=row[0], text=row[1], title=row[2])
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(f"{path}:{rows.line_num}: not a TSV file that can be read: {error}") from error
-        except ValidationError as error:
-            raise InputError(f"{path}:{rows.line_num}: {describe(error, Document)}") from error

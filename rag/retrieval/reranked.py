@@ -2,8 +2,8 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Protocol
 
+from rag.models.rerank import Reranker
 from rag.records import Document
 from rag.retrieval.encoders import document_text
 from rag.retrieval.retriever import Retriever, search_all
@@ -11,23 +11,10 @@ from rag.retrieval.selection import require_k
 from rag.settings import Target
 
 
-class Scorer(Protocol):
-    """What scores texts for a question: a re-ranker."""
-
-    @property
-    def name(self) -> str:
-        """Model and settings."""
-        ...
-
-    def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """A score for each text, higher is better."""
-        ...
-
-
 class Reranked:
     """A retriever of two stages."""
 
-    def __init__(self, first: Retriever, reranker: Scorer, candidates: int = 100, title_separator: str = " ") -> None:
+    def __init__(self, first: Retriever, reranker: Reranker, candidates: int = 100, title_separator: str = " ") -> None:
         """Re-rank `candidates` documents of `first`, or `k` where that is more; a title stands before its text."""
         require_k(candidates)
         self._first = first

@@ -2,7 +2,7 @@
 
 import functools
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import hydra
 import pytest
@@ -66,13 +66,34 @@ def filled(node: Any) -> Any:
     return "given.jsonl" if node == "???" else node
 
 
-def groups_of(root: str) -> list[str]:
-    defaults = yaml.safe_load((FOLDER / f"{root}.yaml").read_text(encoding="utf-8"))["defaults"]
-    return [group for entry in defaults if isinstance(entry, dict) for group in entry]
+class Slot(NamedTuple):
+    """A place in a job's config that takes a file of a group."""
+
+    root: str
+    group: str
+    key: str
+    """Where the file's content goes."""
+    under: tuple[str, ...] = ()
+    """Overrides that make the place."""
+    plus: str = ""
+    """`+` where the defaults list has no such place."""
+
+    def choosing(self, name: str) -> str:
+        return f"{self.group}={name}" if self.group == self.key else f"{self.plus}{self.group}@{self.key}={name}"
 
 
-WITH_PROFILE = [(root, profile) for root in ROOTS if "profile" in groups_of(root) for profile in ("paper", "local")]
-USES = [(choice, root) for choice in CHOICES for root in ROOTS if choice.partition("/")[0] in groups_of(root)]
+def slots_of(file: str, root: str, prefix: str = "", under: tuple[str, ...] = ()) -> list[Slot]:
+    """What a yaml's defaults list leaves to choose: `chat@judge: null` takes a file of conf/chat at the key `judge`."""
+    defaults = yaml.safe_load((FOLDER / f"{file}.yaml").read_text(encoding="utf-8"))["defaults"]
+    named = [group.removeprefix("/").partition("@") for entry in defaults if isinstance(entry, dict) for group in entry]
+    return [Slot(root, group, f"{prefix}{key or group}", under) for group, _, key in named]
+
+
+SLOTS = [slot for root in ROOTS for slot in slots_of(root, root)]
+WITH_PROFILE = [(slot.root, profile) for slot in SLOTS if slot.group == "profile" for profile in ("paper", "local")]
+SLOTS += slots_of("dataset/pipeline", "data_gen_build", "dataset.", ("dataset=pipeline",))
+SLOTS += [Slot("data_gen_build", "chat", "dataset.judge", ("dataset=pipeline",), "+")]
+USES = [(choice, slot) for choice in CHOICES for slot in SLOTS if choice.partition("/")[0] == slot.group]
 
 
 def test_each_job_has_a_root_yaml_and_each_choice_has_a_job_that_takes_it() -> None:
@@ -95,16 +116,37 @@ def test_a_root_yaml_composes_under_both_profiles(root: str, profile: str) -> No
     assert composed["checkpoints"] == f"checkpoints/{profile}"
 
 
-@pytest.mark.parametrize(("choice", "root"), USES)
-def test_a_choice_composes_and_its_targets_bind(choice: str, root: str) -> None:
-    group, _, name = choice.partition("/")
-    composed = compose(root, f"{group}={name}")
-    checked = check(filled(composed), JOBS[root], Path("/root"))
-    if "_target_" in composed.get(group, {}):
-        bound = getattr(checked, group)
+@pytest.mark.parametrize(("choice", "slot"), USES, ids=[f"{slot.root}-{slot.key}-{choice}" for choice, slot in USES])
+def test_a_choice_composes_and_its_targets_bind(choice: str, slot: Slot) -> None:
+    composed = compose(slot.root, *slot.under, slot.choosing(choice.partition("/")[2]))
+    bound: Any = check(filled(composed), JOBS[slot.root], Path("/root"))
+    if slot.group == "profile":
+        return
+    node: Any = composed
+    for part in slot.key.split("."):
+        node = node[part]
+        bound = bound.arguments[part] if isinstance(bound, Component) else getattr(bound, part)
+    if "_target_" in node:
         assert isinstance(bound, Component)
-        assert f"{bound.target.__module__}.{bound.target.__qualname__}" == composed[group]["_target_"]
-        assert set(bound.arguments) == set(composed[group]) - {"_target_"}
+        assert f"{bound.target.__module__}.{bound.target.__qualname__}" == node["_target_"]
+        assert set(bound.arguments) == set(node) - {"_target_"}
+
+
+@pytest.mark.parametrize("name", ["medqa", "bioasq", "astroqa", "nq_wiki", "nq_google", "webq", "rag_bench", "gold_passages"])
+def test_a_data_set_of_the_paper_names_its_own_questions_and_every_setting_of_the_steps(name: str) -> None:
+    dataset = compose("data_gen_build", f"dataset={name}")["dataset"]
+    assert (
+        dataset["questions"] == compose("data_gen_build", "dataset=pipeline", f"questions@dataset.questions={name}")["dataset"]["questions"]
+    )
+    assert set(dataset) == set(compose("data_gen_build", "dataset=pipeline")["dataset"])
+    assert (dataset["retriever"] is None) == (name in ("nq_wiki", "nq_google", "webq", "rag_bench"))
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_a_key_has_the_name_of_a_group_only_where_it_takes_a_file_of_it(root: str) -> None:
+    """Hydra takes `questions=FILE` for a choice wherever there is a group of that name."""
+    groups = {choice.partition("/")[0] for choice in CHOICES}
+    assert set(JOBS[root].model_fields) & groups <= {slot.key for slot in slots_of(root, root)}
 
 
 def test_hydra_itself_writes_nothing() -> None:

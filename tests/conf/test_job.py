@@ -14,6 +14,7 @@ import yaml
 
 import conf.job
 from conf.job import check_overrides, run_folder
+from data_gen.audit import AuditJob as DataAuditJob
 from data_gen.build import BuildSettings
 from eval.pipeline import EvalJob
 from rag.errors import InputError
@@ -24,6 +25,7 @@ SIEVE = (SieveTrainJob, "sieve_train", "data.train=a.jsonl", "data.validation=b.
 SAGE = (SageTrainJob, "sage_train", "data.train=a.jsonl", "data.validation=b.jsonl")
 EVAL = (EvalJob, "eval_pipeline", "system=always_abstain")
 BUILD = (BuildSettings, "data_gen_build")
+AUDIT = (DataAuditJob, "data_gen_audit", "data=folder")
 
 
 class TestKeys:
@@ -68,6 +70,55 @@ class TestKeys:
 
     def test_so_does_one_with_a_plus(self, refusal: Callable[..., str]) -> None:
         assert refusal(*EVAL, "+dataset.qestions=4") == "error: config: dataset: unknown key 'qestions'; did you mean 'questions'?\n"
+
+    @pytest.mark.parametrize(
+        ("job", "arguments", "message"),
+        [
+            (
+                BUILD,
+                ["dataset=gold_passages", "dataset.chat.temprature=1"],
+                "unknown key 'dataset.chat.temprature'; did you mean 'temperature'?",
+            ),
+            (
+                BUILD,
+                ["dataset=medqa", "chat@dataset.chat=llama_cpp", "dataset.chat.timeout=1"],
+                "dataset.chat has the keys path, context, max_tokens",
+            ),
+            (
+                BUILD,
+                ["dataset=medqa", "dataset.questions.shares.trian=1"],
+                "unknown key 'dataset.questions.shares.trian'; did you mean 'train'?",
+            ),
+            (BUILD, ["dataset=medqa", "dataset.retreiver.k1=1"], "unknown key 'dataset.retreiver.k1'; did you mean 'retriever'?"),
+            (BUILD, ["dataset=medqa", "chat.base_url=x"], "unknown key 'chat.base_url'; did you mean 'dataset.chat.base_url'?"),
+            (AUDIT, ["chat@judge=smollm2", "judge.max_token=9"], "unknown key 'judge.max_token'; did you mean 'max_tokens'?"),
+        ],
+    )
+    def test_a_misspelt_key_below_a_component_of_a_component_names_the_nearest_there(
+        self, job: Any, arguments: list[str], message: str
+    ) -> None:
+        with pytest.raises(InputError) as caught:
+            check_overrides(arguments, job[0], job[1])
+        assert message in str(caught.value)
+
+    def test_a_component_of_a_component_is_chosen_and_set_on_the_command_line(self, command: Callable[..., Any], tmp_path: Path) -> None:
+        ran = command(
+            *BUILD, "dataset=gold_passages", "dataset.limit=3", "nli@dataset.nli=lexical", "dataset.nli.overlap=0.7", "dataset.chat.temperature=1.0",
+            "dataset.questions.path=gold.json", "retriever@dataset.retriever=hybrid", "dataset.retriever.retrievers.bm25.k1=0.9", "corpus=c",
+            "+chat@dataset.judge=openai_server", "dataset.judge.model=j", "dataset.price={prompt: 1}",
+        )  # fmt: skip
+        steps = ran.settings.dataset.arguments
+        assert (steps["nli"].target.__name__, steps["nli"].arguments) == ("LexicalNli", {"overlap": 0.7})
+        assert (steps["limit"], steps["chat"].arguments["temperature"], steps["judge"].arguments["model"]) == (3, 1.0, "j")
+        assert steps["questions"].arguments["path"] == tmp_path / "gold.json"
+        bm25 = steps["retriever"].arguments["retrievers"]["bm25"].arguments
+        assert (bm25["k1"], bm25["corpus"]) == (0.9, tmp_path / "c")
+        assert steps["price"].prompt == 1.0
+
+    def test_sets_that_take_long_to_make_are_built_before_they_are_evaluated_on(self, command: Callable[..., Any]) -> None:
+        ran = command(*EVAL, "dataset=medqa")
+        with pytest.raises(InputError, match=r"write them with `python -m data_gen\.build`, then read them with dataset=jsonl"):
+            ran.settings.dataset.build()
 
     @pytest.mark.parametrize(
         ("argument", "message"),

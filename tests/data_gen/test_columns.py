@@ -74,7 +74,7 @@ def test_what_a_cell_of_answers_holds_is_a_setting(how: dict[str, str], cell: st
     [
         (
             "question,answer\nWho?,Ada\n",
-            r"row 1: no column 'answers'; did you mean 'answer'\?; set questions\.columns\.answers to one of question, answer",
+            r"row 1: no column 'answers'; did you mean 'answer'\?; set dataset\.questions\.columns\.answers to one of question, answer",
         ),
         ("question,answers\nWho?,Ada\nWhat?\n", "row 2: expected 2 cells"),
         ("question,answers\nWho?,Ada,Bo\n", "row 1: expected 2 cells"),
@@ -93,7 +93,7 @@ def test_other_faults_are_named(tmp_path: Path) -> None:
     (tmp_path / "latin.csv").write_bytes(b"question,answers\n\xe9,x\n")
     with pytest.raises(InputError, match="expected UTF-8 text"):
         from_csv(tmp_path / "latin.csv")
-    with pytest.raises(InputError, match=r"absent\.csv: .*found nothing.* set questions\.path"):
+    with pytest.raises(InputError, match=r"absent\.csv: .*found nothing.* set dataset\.questions\.path"):
         from_csv(tmp_path / "absent.csv")
     for row, message in (
         ({"question": "Who?", "answers": [7]}, r"answers\.0: expected text, got int 7"),
@@ -139,7 +139,7 @@ def test_a_data_set_of_the_hub_is_dealt_out_by_its_own_splits(hub_folder: Path) 
     assert all(q.id.startswith("lights-") and q.answers[1] == "007" for q in found["train"])
     with pytest.raises(InputError, match=r"could not load the split 'dev' of this data set: .* questions\.name"):
         from_huggingface(str(hub_folder), splits={"test": "dev"})
-    with pytest.raises(InputError, match=r"train: row 1: no column 'reply'; set questions\.columns\.answers"):
+    with pytest.raises(InputError, match=r"train: row 1: no column 'reply'; set dataset\.questions\.columns\.answers"):
         from_huggingface(str(hub_folder), Columns(answers="reply"), splits={"test": "train"})
     with pytest.raises(InputError, match="could not load"):
         from_huggingface(str(hub_folder / "absent"), splits={"test": "test"})

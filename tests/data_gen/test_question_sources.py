@@ -193,7 +193,9 @@ def test_the_answer_is_the_text_of_the_right_option(tmp_path: Path) -> None:
 def test_how_options_are_counted_is_checked(tmp_path: Path) -> None:
     path = write(tmp_path / "train.json", [med(1, "What lacks?", 0), med(2, "What else?", 1)], lines=True)
     assert [q.answers for q in medqa.questions(path, first_option=0)] == [("Iron",), ("Vitamin B12 (cobalamin)",)]
-    with pytest.raises(InputError, match=r"record 'm1': cop: expected 1 to 4, got 0; .* count options from 0: set questions\.first_option"):
+    with pytest.raises(
+        InputError, match=r"record 'm1': cop: expected 1 to 4, got 0; .* count options from 0: set dataset\.questions\.first_option"
+    ):
         medqa.questions(path)
     with pytest.raises(InputError, match=r"cop: expected 0 to 3, got 4; .* count options from 1"):
         medqa.questions(write(tmp_path / "train.json", [med(1, "What lacks?", 4)]), first_option=0)

@@ -122,9 +122,9 @@ def test_a_question_in_the_files_of_two_splits_stays_in_the_test_split(tmp_path:
 
 def test_settings_that_fit_no_question_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "lights.json", *NAMES[:3])
-    with pytest.raises(InputError, match=r"split=train: .* got shares \{'test': 1\.0\}; set questions\.shares"):
+    with pytest.raises(InputError, match=r"split=train: .* got shares \{'test': 1\.0\}; set dataset\.questions\.shares"):
         nq_wiki.questions(path, "train")
-    with pytest.raises(InputError, match=r"split=dev: expected one of train, test; .* questions\.path\.dev"):
+    with pytest.raises(InputError, match=r"split=dev: expected one of train, test; .* dataset\.questions\.path\.dev"):
         nq_wiki.questions({"train": path, "test": path}, "dev")
     with pytest.raises(InputError, match=r"the splits train, test share its questions, got shares \{'train': 0, 'test': 0\}"):
         nq_wiki.questions({"train": path, "test": path}, "test")

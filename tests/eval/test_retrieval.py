@@ -36,7 +36,7 @@ def job(tmp_path: Path, questions: Sequence[GoldQuestion] = QUESTIONS, **keys: A
     write_records(tmp_path / "questions.jsonl", questions)
     values = {"ks": [1, 2], "batch_size": 2, "resamples": 50, "corpus": str(tmp_path / "corpus"), **keys}
     retriever = {"_target_": "rag.retrieval.bm25_index.Bm25Index", "corpus": values["corpus"]}
-    return RetrievalJob.model_validate({"retriever": retriever, "questions": str(tmp_path / "questions.jsonl"), **values})
+    return RetrievalJob.model_validate({"retriever": retriever, "data": str(tmp_path / "questions.jsonl"), **values})
 
 
 def run(settings: RetrievalJob, out: Path) -> dict[str, float]:

@@ -1,6 +1,5 @@
 """A corpus on disk: what goes in comes out, what is left out is counted, and what cannot be is refused."""
 
-import gzip
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.errors import InputError
-from rag.jsonl import write_records
 from rag.records import Document, DocumentLabel
-from rag.retrieval.corpus import Corpus, read_jsonl, read_psgs, write_corpus
+from rag.retrieval.corpus import Corpus, write_corpus
 from rag.retrieval.seen import Seen
 
 
@@ -115,40 +113,6 @@ def test_a_folder_that_is_no_corpus_or_is_damaged_is_refused(tmp_path: Path, awk
 def test_a_pickled_corpus_holds_no_documents(corpus: Corpus) -> None:
     assert len(pickle.dumps(corpus)) < 400
     assert list(pickle.loads(pickle.dumps(corpus))) == list(corpus)
-
-
-def test_passages_of_dpr_are_read(tmp_path: Path) -> None:
-    content = 'id\ttext\ttitle\n1\t"The ""Aaron"" of Peru, 12:30"\tAaron\n007\tno\t"A\tB"\n'
-    plain, packed = tmp_path / "psgs.tsv", tmp_path / "psgs.tsv.gz"
-    plain.write_text(content, encoding="utf-8")
-    packed.write_bytes(gzip.compress(content.encode()))
-    expected = [Document(id="1", text='The "Aaron" of Peru, 12:30', title="Aaron"), Document(id="007", text="no", title="A\tB")]
-    assert list(read_psgs(plain)) == list(read_psgs(packed)) == expected
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("id\ttext\n", "1: expected the header id, text, title"),
-        ("", "1: expected the header id, text, title, got None"),
-        ("id\ttext\ttitle\n1\ta\tb\n2\tc\n", "psgs.tsv:3: expected id, text and title between tabs, got 2 columns"),
-        ("id\ttext\ttitle\n \ta\tb\n", "psgs.tsv:2: id: expected text with at least one visible character"),
-    ],
-)
-def test_a_row_that_does_not_fit_is_named(content: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "psgs.tsv").write_text(content)
-    with pytest.raises(InputError, match=message):
-        list(read_psgs(tmp_path / "psgs.tsv"))
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="found nothing at that path"):
-        list(read_psgs(tmp_path / "none.tsv"))
-
-
-def test_a_file_of_documents_becomes_a_corpus(tmp_path: Path, awkward_documents: list[Document]) -> None:
-    write_records(tmp_path / "d.jsonl", awkward_documents)
-    assert list(write_corpus(read_jsonl(tmp_path / "d.jsonl"), tmp_path / "c")) == awkward_documents
 
 
 @given(st.lists(st.lists(st.text(max_size=2), min_size=1), max_size=12))
