@@ -67,6 +67,23 @@ def load(
     return examples[:limit]
 
 
+def documents(count: int, seed: int = 0) -> Iterator[Document]:
+    """A corpus of `count` passages on subjects of the invented world, at least 42 words each, to measure how retrieval and builds grow.
+
+    A passage does not change when `count` grows. Its subjects are not kept apart by split. Raises InputError for a number below 1.
+    """
+    if count < 1:
+        raise InputError(f"count: expected a number of at least 1, got {count}")
+    names = stems(seed)
+    for i in range(count):
+        rng = Random(f"{seed}:passage:{i}")
+        kind = rng.choice(KINDS)
+        attribute = rng.choice(kind.attributes)
+        subject = invent_subject(rng, kind, rng.choice(kind.names).format(stem=names[i % len(names)]), ())
+        passage = about(rng, subject, attribute, (), (attribute, subject.values[attribute.name]))
+        yield Document(id=f"passage-{i:08}", title=passage.title, text=passage.text)
+
+
 def _require(name: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
         raise InputError(f"{name}: expected a number from {low} to {high}, got {value}")

@@ -286,3 +286,13 @@ def test_lessons_are_pairs_of_short_documents_in_one_wording() -> None:
 def test_a_lesson_out_of_range_is_refused_by_name(key: str, value: int) -> None:
     with pytest.raises(InputError, match=f"{key}: expected a number from"):
         demo.load("test", questions=40, **{key: value})
+
+
+def test_a_corpus_of_the_world_grows_without_changing() -> None:
+    few, more = list(demo.documents(20)), list(demo.documents(40))
+    assert more[:20] == few
+    assert len({document.id for document in more}) == len({document.text for document in more}) == 40
+    assert all(len(document.text.split()) >= MIN_WORDS for document in more)
+    assert list(demo.documents(20, seed=1)) != few
+    with pytest.raises(InputError, match="count: expected a number of at least 1, got 0"):
+        next(demo.documents(0))
