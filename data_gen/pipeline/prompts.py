@@ -1,4 +1,7 @@
-"""The prompts of paper 002 that make reference sentences and distracting documents (tables 12 and 13), word for word."""
+"""The prompts of paper 002 that make reference sentences and distracting documents (tables 12 and 13), word for word.
+
+As in `rag.prompts`, typographic quotation marks and apostrophes are plain ones here. Each prompt is sent as one user turn: the tables name no roles.
+"""
 
 import hashlib
 from collections.abc import Mapping
