@@ -22,7 +22,7 @@ from data_gen.pipeline.reference import refer
 from data_gen.pipeline.retrieve import retrieve
 from data_gen.pipeline.sets import SetSettings, sets
 from data_gen.pipeline.simulate import KINDS, simulate
-from data_gen.pipeline.steps import DONE, Done, Engine, Step, Work, run, totals
+from data_gen.pipeline.steps import DONE, STEPS, VALIDATED, Done, Engine, Step, Work, run, split_of, totals
 from data_gen.pipeline.validate import validate
 from data_gen.questions import Question
 from rag.errors import InputError
@@ -35,9 +35,6 @@ from rag.settings import Component, InputPath, Target
 
 logger = logging.getLogger(__name__)
 
-STEPS = "steps"
-VALIDATED = "5_validate"
-"""Folder of the last step, whose cases hold everything."""
 _FIRST = ("test", "validation", "train")
 """A passage that several splits retrieved is left to the first of these."""
 _LENGTHS = 10_000
@@ -183,7 +180,7 @@ def load(
     lineage = {"code": provenance()["commit"], "seed": str(seed), "prompts": f"paper 002, tables 12 and 13 ({PROMPTS})"}
     reasons: Counter[str] = Counter()
     examples: list[Example] = []
-    for case in _cases(path for path in files if _split(path) == split):
+    for case in _cases(path for path in files if split_of(path) == split):
         examples += sets(case, settings, belongs, split, lineage, reasons)
         if yields is not None:
             yields.update((str(s.kind), s.rejected or "used") for s in case.simulations)
@@ -228,10 +225,6 @@ def _deal(questions: Component, split: str, steps: Path, limit: int | None, shar
     return paths
 
 
-def _split(path: Path) -> str:
-    return path.name.partition("-")[0]
-
-
 def _cases(files: Iterable[Path]) -> Iterator[Case]:
     return (case for path in files for case in iter_records(path, Case))
 
@@ -247,11 +240,11 @@ def _belongs(files: Sequence[Path]) -> dict[str, str]:
     """The split that keeps each passage which several splits retrieved."""
     first: dict[str, str] = {}
     shared: dict[str, str] = {}
-    for path in sorted(files, key=lambda path: _FIRST.index(_split(path))):
+    for path in sorted(files, key=lambda path: _FIRST.index(split_of(path))):
         for case in _cases([path]):
             for candidate in case.candidates:
                 mark = fingerprint(candidate.document.text)
-                owner = first.setdefault(mark, _split(path))
-                if owner != _split(path):
+                owner = first.setdefault(mark, split_of(path))
+                if owner != split_of(path):
                     shared[mark] = owner
     return shared
