@@ -6,6 +6,7 @@ Retrieve, write a reference sentence, label what was retrieved, simulate distrac
 step made of each question stays in `steps/`, so that a run that was killed goes on and rejected documents can be looked at.
 """
 
+import inspect
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -163,8 +164,11 @@ def load(
             "dataset: these sets take long to make; write them with `python -m data_gen.build`, then read them with dataset=jsonl"
         )
     _check(candidates=candidates, attempts=attempts, k=k, k_min=k_min, distractors=distractors, shard=shard, workers=workers)
+    if limit is not None:
+        _check(limit=limit)
     steps = folder / STEPS
-    files = [path for name in splits for path in _deal(questions, name, steps, limit, shard)]
+    reasons: Counter[str] = Counter()
+    files = [path for name in splits for path in _deal(questions, name, steps, limit, shard, reasons if name == split else Counter())]
     writer = _Chat(chat, replies, price) if chat else None
     second = _Chat(judge, replies, price) if judge else None
     before: tuple[Step, ...] = (_Retrieve(retriever, candidates), _Refer(writer, seed), _Label(nli))
@@ -178,7 +182,6 @@ def load(
     belongs = _belongs(files)
     settings = SetSettings(k, k_min, distractors, neutral, shuffle, seed)
     lineage = {"code": provenance()["commit"], "seed": str(seed), "prompts": f"paper 002, tables 12 and 13 ({PROMPTS})"}
-    reasons: Counter[str] = Counter()
     examples: list[Example] = []
     for case in _cases(path for path in files if split_of(path) == split):
         examples += sets(case, settings, belongs, split, lineage, reasons)
@@ -212,10 +215,13 @@ def _check(**numbers: int) -> None:
             raise InputError(f"{name}: expected a number of at least 1, got {value}; set dataset.{name}")
 
 
-def _deal(questions: Component, split: str, steps: Path, limit: int | None, shard: int) -> list[Path]:
-    """Write the split's questions as shards of Cases without candidates."""
-    found: list[Question] = Component(questions.target, {**questions.arguments, "split": split}).build()
-    found = list(found)[:limit]
+def _deal(questions: Component, split: str, steps: Path, limit: int | None, shard: int, reasons: Counter[str]) -> list[Path]:
+    """Write the split's questions as shards of Cases without candidates; what the source left out is added to `reasons`."""
+    counted = {"dropped": reasons} if "dropped" in inspect.signature(questions.target).parameters else {}
+    found: list[Question] = list(Component(questions.target, {**questions.arguments, "split": split, **counted}).build())
+    if limit is not None:
+        reasons["question over limit"] += len(found[limit:])
+        found = found[:limit]
     if not found:
         raise InputError(f"questions: the source {questions.target.__module__} has none for '{split}'; leave it out of splits")
     paths = []
