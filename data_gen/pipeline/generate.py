@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -60,7 +61,8 @@ class _Retrieve:
     name: str = "1_retrieve"
 
     def start(self) -> Work:
-        retriever = self.retriever.build() if self.retriever else None
+        # Where data sets ship their documents, no index is made or opened.
+        retriever = cache(self.retriever.build) if self.retriever else lambda: None
         return lambda cases: Done(retrieve([case.question for case in cases], retriever, self.candidates))
 
 

@@ -143,6 +143,14 @@ def test_a_retriever_is_asked_for_questions_without_documents(tmp_path):
     assert report.examples["test"]["answerable"] == 5
 
 
+def no_index() -> Shelf:
+    raise AssertionError("the retriever was started")
+
+
+def test_no_retriever_is_started_where_the_data_set_ships_its_documents(tmp_path):
+    assert build(_settings(retriever=Component(no_index, {})), tmp_path).examples["test"]["answerable"] == 5
+
+
 def test_a_split_that_lost_everything_says_why(tmp_path):
     with pytest.raises(InputError, match="no examples for 'train'.*what was left out: 15 document is used in another split"):
         build(_settings(questions=Component(towns, {}), retriever=Component(shelf, {}), candidates=4), tmp_path)
