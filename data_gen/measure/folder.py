@@ -6,12 +6,12 @@ from random import Random
 from typing import NamedTuple
 
 from data_gen.pipeline.cases import Case, Simulation
+from data_gen.pipeline.steps import STEPS, VALIDATED, split_of
 from rag.errors import InputError
 from rag.jsonl import iter_records, read_examples
 from rag.records import Condition, Document, DocumentLabel, Example
 
-VALIDATED = Path("steps") / "5_validate"
-"""The last step's shards of cases, by split."""
+_CASES = Path(STEPS) / VALIDATED
 
 
 class Built(NamedTuple):
@@ -30,10 +30,10 @@ def read(folder: Path, splits: Sequence[str] | None) -> Built:
 
     Raises InputError for a folder without the steps of a build, a split that it lacks, and Examples that come from another build.
     """
-    found = sorted({path.name.partition("-")[0] for path in (folder / VALIDATED).glob("*-*.jsonl")})
+    found = sorted({split_of(path) for path in (folder / _CASES).glob("*-*.jsonl")})
     if not found:
         raise InputError(
-            f"data={folder}: expected a folder that `python -m data_gen.build` made of question-answer pairs, found no cases in {VALIDATED}"
+            f"data={folder}: expected a folder that `python -m data_gen.build` made of question-answer pairs, found no cases in {_CASES}"
         )
     if lacking := sorted(set(splits or ()) - set(found)):
         raise InputError(f"splits: {folder} has no '{lacking[0]}'; it has {', '.join(found)}")
@@ -41,12 +41,12 @@ def read(folder: Path, splits: Sequence[str] | None) -> Built:
     examples: dict[str, dict[Condition, Example]] = {}
     files: dict[str, Path] = {}
     for split in found if splits is None else splits:
-        shards = sorted((folder / VALIDATED).glob(f"{split}-*.jsonl"))
+        shards = sorted((folder / _CASES).glob(f"{split}-*.jsonl"))
         known = {case.question.id for path in shards for case in _kept(path, cases)}
         for example in read_examples(folder / f"{split}.jsonl"):
             if example.question_id not in known:
                 raise InputError(
-                    f"{folder / f'{split}.jsonl'}: no case of {VALIDATED} has the question '{example.question_id}'; build the folder again"
+                    f"{folder / f'{split}.jsonl'}: no case of {_CASES} has the question '{example.question_id}'; build the folder again"
                 )
             examples.setdefault(example.question_id, {})[example.condition] = example
         files |= {path.relative_to(folder).as_posix(): path for path in (*shards, folder / f"{split}.jsonl")}

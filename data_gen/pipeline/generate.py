@@ -6,10 +6,12 @@ Retrieve, write a reference sentence, label what was retrieved, simulate distrac
 step made of each question stays in `steps/`, so that a run that was killed goes on and rejected documents can be looked at.
 """
 
+import inspect
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -22,7 +24,7 @@ from data_gen.pipeline.reference import refer
 from data_gen.pipeline.retrieve import retrieve
 from data_gen.pipeline.sets import SetSettings, chosen, sets
 from data_gen.pipeline.simulate import KINDS, simulate
-from data_gen.pipeline.steps import DONE, Done, Engine, Step, Work, run, totals
+from data_gen.pipeline.steps import DONE, STEPS, VALIDATED, Done, Engine, Step, Work, run, split_of, totals
 from data_gen.pipeline.validate import validate
 from data_gen.questions import Question
 from rag.errors import InputError
@@ -35,9 +37,6 @@ from rag.settings import Component, InputPath, Target
 
 logger = logging.getLogger(__name__)
 
-STEPS = "steps"
-VALIDATED = "5_validate"
-"""Folder of the last step, whose cases hold everything."""
 _FIRST = ("test", "validation", "train")
 """A passage is left to the first of these whose sets hold it, so that test sets are what was retrieved."""
 _LENGTHS = 10_000
@@ -62,7 +61,8 @@ class _Retrieve:
     name: str = "1_retrieve"
 
     def start(self) -> Work:
-        retriever = self.retriever.build() if self.retriever else None
+        # Where data sets ship their documents, no index is made or opened.
+        retriever = cache(self.retriever.build) if self.retriever else lambda: None
         return lambda cases: Done(retrieve([case.question for case in cases], retriever, self.candidates))
 
 
@@ -168,8 +168,11 @@ def load(
             "dataset: these sets take long to make; write them with `python -m data_gen.build`, then read them with dataset=jsonl"
         )
     _check(candidates=candidates, attempts=attempts, k=k, k_min=k_min, distractors=distractors, shard=shard, workers=workers)
+    if limit is not None:
+        _check(limit=limit)
     steps = folder / STEPS
-    files = [path for name in splits for path in _deal(questions, name, steps, limit, shard)]
+    reasons: Counter[str] = Counter()
+    files = [path for name in splits for path in _deal(questions, name, steps, limit, shard, reasons if name == split else Counter())]
     writer = _Chat(chat, replies, price) if chat else None
     second = _Chat(judge, replies, price) if judge else None
     before: tuple[Step, ...] = (_Retrieve(retriever, candidates), _Refer(writer, attempts, seed), _Label(nli))
@@ -183,9 +186,8 @@ def load(
     settings = SetSettings(k, k_min, distractors, neutral, shuffle, seed)
     belongs = _belongs(files, settings)
     lineage = {"code": provenance()["commit"], "seed": str(seed), "prompts": f"paper 002, tables 12 and 13 ({PROMPTS})"}
-    reasons: Counter[str] = Counter()
     examples: list[Example] = []
-    for case in _cases(path for path in files if _split(path) == split):
+    for case in _cases(path for path in files if split_of(path) == split):
         examples += sets(case, settings, belongs, split, lineage, reasons)
         if yields is not None:
             yields.update((str(s.kind), s.rejected or "used") for s in case.simulations)
@@ -217,10 +219,13 @@ def _check(**numbers: int) -> None:
             raise InputError(f"{name}: expected a number of at least 1, got {value}; set dataset.{name}")
 
 
-def _deal(questions: Component, split: str, steps: Path, limit: int | None, shard: int) -> list[Path]:
-    """Write the split's questions as shards of Cases without candidates."""
-    found: list[Question] = Component(questions.target, {**questions.arguments, "split": split}).build()
-    found = list(found)[:limit]
+def _deal(questions: Component, split: str, steps: Path, limit: int | None, shard: int, reasons: Counter[str]) -> list[Path]:
+    """Write the split's questions as shards of Cases without candidates; what the source left out is added to `reasons`."""
+    counted = {"dropped": reasons} if "dropped" in inspect.signature(questions.target).parameters else {}
+    found: list[Question] = list(Component(questions.target, {**questions.arguments, "split": split, **counted}).build())
+    if limit is not None:
+        reasons["question over limit"] += len(found[limit:])
+        found = found[:limit]
     if not found:
         raise InputError(f"questions: the source {questions.target.__module__} has none for '{split}'; leave it out of splits")
     paths = []
@@ -228,10 +233,6 @@ def _deal(questions: Component, split: str, steps: Path, limit: int | None, shar
         paths.append(steps / "0_questions" / f"{split}-{number:05}.jsonl")
         write_records(paths[-1], [Case(question=question) for question in found[start : start + shard]])
     return paths
-
-
-def _split(path: Path) -> str:
-    return path.name.partition("-")[0]
 
 
 def _cases(files: Iterable[Path]) -> Iterator[Case]:
@@ -248,8 +249,8 @@ def _lengths(files: Sequence[Path], seed: int) -> tuple[int, ...]:
 def _belongs(files: Sequence[Path], settings: SetSettings) -> dict[str, str]:
     """The split whose sets hold each passage, by its fingerprint."""
     belongs: dict[str, str] = {}
-    for path in sorted(files, key=lambda path: _FIRST.index(_split(path))):
+    for path in sorted(files, key=lambda path: _FIRST.index(split_of(path))):
         for case in _cases([path]):
-            top, extra, _ = chosen(case, settings, belongs, _split(path))
-            belongs.update((fingerprint(document.text), _split(path)) for document in (*top, *extra))
+            top, extra, _ = chosen(case, settings, belongs, split_of(path))
+            belongs.update((fingerprint(document.text), split_of(path)) for document in (*top, *extra))
     return belongs

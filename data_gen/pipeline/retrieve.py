@@ -1,6 +1,6 @@
 """First step: the candidates of each question, from a retriever or as the data set ships them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from data_gen.documents import fingerprint
 from data_gen.pipeline.cases import Candidate, Case
@@ -9,12 +9,13 @@ from rag.records import Document
 from rag.retrieval.retriever import Retriever, search_all
 
 
-def retrieve(questions: Sequence[Question], retriever: Retriever | None, candidates: int) -> list[Case]:
+def retrieve(questions: Sequence[Question], start: Callable[[], Retriever | None], candidates: int) -> list[Case]:
     """A Case for each question with at most `candidates` distinct, non-blank documents; without any it is a failure.
 
-    Documents that a data set ships with are used as they are (the asterisks of paper 002's table 1); the retriever is asked for the others.
+    Documents that a data set ships with are used as they are (the asterisks of paper 002's table 1); for the others `start` gives the retriever.
     """
     own = [question for question in questions if not question.documents]
+    retriever = start() if own else None
     # Blank and repeated passages are left out below, so a few more are asked for.
     found = iter(next(search_all(retriever, [q.question for q in own], 2 * candidates, len(own)))) if retriever and own else iter(())
     cases = []

@@ -32,6 +32,10 @@ class Done(NamedTuple):
 
 
 Work = Callable[[list[Case]], Done]
+STEPS = "steps"
+"""Folder, inside that of a build, of the steps' own folders."""
+VALIDATED = "5_validate"
+"""Folder of the last step, whose cases hold everything."""
 DONE = "done.json"
 
 
@@ -55,6 +59,11 @@ class Step(Protocol):
     def start(self) -> Work:
         """Build what the step needs, where the work is done, and return its work on one shard."""
         ...
+
+
+def split_of(shard: Path) -> str:
+    """The split of a shard, by its name."""
+    return shard.name.partition("-")[0]
 
 
 def run(step: Step, shards: Sequence[Path], folder: Path, engine: Engine, workers: int) -> list[Path]:

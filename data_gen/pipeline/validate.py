@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from data_gen.documents import fingerprint
-from data_gen.mentions import names_any
 from data_gen.pipeline.cases import Case, Judgement, Simulation
 from data_gen.pipeline.judge import judge
 from data_gen.pipeline.prompts import CONTRADICTS, fill
 from data_gen.pipeline.replies import ask, seed_of
+from data_gen.swaps.mentions import names_any
 from rag.models.chat import ChatModel, ChatRequest
 from rag.models.nli import Nli
 from rag.records import DocumentLabel

@@ -11,10 +11,11 @@ from random import Random
 from typing import Literal
 
 from data_gen.documents import ranked
-from data_gen.invent import Value, draw, stems
 from data_gen.label import stated
-from data_gen.passages import MIN_WORDS, Passage, Subject, about, invent_subject
-from data_gen.world import KINDS, Attribute, SubjectKind
+from data_gen.world.invent import Value, draw, stems
+from data_gen.world.kinds import KINDS
+from data_gen.world.passages import MIN_WORDS, Passage, Subject, about, invent_subject
+from data_gen.world.vocabulary import Attribute, SubjectKind
 from rag.errors import InputError
 from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from data_gen.documents import fingerprint
-from data_gen.pool import Material
+from data_gen.pools.pool import Material
 from data_gen.questions import Question, named
 from data_gen.sources.dealing import Paths, deal
 from data_gen.sources.fields import Answers

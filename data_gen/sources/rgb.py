@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from data_gen.pool import Material
+from data_gen.pools.pool import Material
 from data_gen.sources.fields import NumberedId
 from rag.jsonl import iter_records
 from rag.records import Id, Text

@@ -26,7 +26,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from data_gen.documents import document, fingerprint, ranked
 from data_gen.label import stated
-from data_gen.pool import Material
+from data_gen.pools.pool import Material
 from data_gen.questions import Question, Simulated, candidates, distracting
 from data_gen.sources.dealing import Paths, deal
 from data_gen.sources.fields import NumberedId

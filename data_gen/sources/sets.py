@@ -2,7 +2,7 @@
 
     python -m data_gen.build dataset=simpleqa_sets dataset.path=simpleqa.json 'splits=[train,validation]' out=data/simpleqa_sets
 
-`data_gen.assemble.Variant` names the kinds of sets, `docs/data.md` has the rules.
+`data_gen.pools.assemble.Variant` names the kinds of sets, `docs/data.md` has the rules.
 """
 
 import json
@@ -13,10 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import Literal
 
-from data_gen.assemble import SetSettings, Variant, assemble
 from data_gen.documents import fingerprint
-from data_gen.pool import Edits, Material, PoolSettings
-from data_gen.pooling import pools
+from data_gen.pools.assemble import SetSettings, Variant, assemble
+from data_gen.pools.pool import Edits, Material, PoolSettings
+from data_gen.pools.pooling import pools
 from data_gen.sources import gold_passages, rgb, robustrag
 from data_gen.sources.left_out import report
 from data_gen.split import assign

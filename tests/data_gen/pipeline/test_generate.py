@@ -11,6 +11,7 @@ from data_gen.pipeline import generate
 from data_gen.pipeline.cases import Case
 from data_gen.pipeline.reference import refer
 from data_gen.questions import Question
+from data_gen.sources import columns
 from rag.errors import InputError
 from rag.jsonl import iter_records
 from rag.records import Document, DocumentLabel
@@ -143,6 +144,14 @@ def test_a_retriever_is_asked_for_questions_without_documents(tmp_path):
     assert report.examples["test"]["answerable"] == 5
 
 
+def no_index() -> Shelf:
+    raise AssertionError("the retriever was started")
+
+
+def test_no_retriever_is_started_where_the_data_set_ships_its_documents(tmp_path):
+    assert build(_settings(retriever=Component(no_index, {})), tmp_path).examples["test"]["answerable"] == 5
+
+
 def test_a_split_that_lost_everything_says_why(tmp_path):
     with pytest.raises(InputError, match="no examples for 'train'.*what was left out: 15 document is used in another split"):
         build(_settings(questions=Component(towns, {}), retriever=Component(shelf, {}), candidates=4), tmp_path)
@@ -200,6 +209,19 @@ def test_a_reference_that_cannot_be_used_ends_the_question_with_a_reason(tmp_pat
 def test_numbers_that_cannot_be_are_refused_by_name(tmp_path):
     with pytest.raises(InputError, match=r"shard: expected a number of at least 1, got 0; set dataset\.shard"):
         build(_settings(shard=0), tmp_path)
+
+
+def test_what_the_source_left_out_and_what_is_over_the_limit_is_counted(tmp_path):
+    lines = [{"question": q, "answers": "Lima"} for q in ("Where?", "where", "When?", "Why?")]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    own = Component(columns.from_jsonl, {"path": tmp_path / "own.jsonl"})
+    dropped: Counter[str] = Counter()
+    towers = {"retriever": Component(shelf, {}), "chat": Component(chat, {}), "limit": 2, "dropped": dropped}
+    generate.load(own, Component(Nli, {}), tmp_path / "out", **towers)
+    assert dropped["question repeats an earlier one, merged with it"] == 1
+    assert dropped["question over limit"] == 1
+    with pytest.raises(InputError, match=r"limit: expected a number of at least 1, got 0; set dataset\.limit"):
+        generate.load(own, Component(Nli, {}), tmp_path / "out", limit=0)
 
 
 def test_without_a_folder_for_its_steps_it_says_where_to_go():

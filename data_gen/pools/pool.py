@@ -1,6 +1,6 @@
 """Records of what a file holds on one question, and of the labelled documents that are made of it.
 
-A source reads its file into `Material`, one for each question; `data_gen.pooling` makes a `Pool` of each.
+A source reads its file into `Material`, one for each question; `data_gen.pools.pooling` makes a `Pool` of each.
 """
 
 from collections.abc import Iterable

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
-from data_gen.invent import Value, draw
-from data_gen.world import ASSERTIONS, DENIALS, FILLERS, TITLES, Attribute, SubjectKind
+from data_gen.world.invent import Value, draw
+from data_gen.world.vocabulary import ASSERTIONS, DENIALS, FILLERS, TITLES, Attribute, SubjectKind
 
 MIN_WORDS = 42
 _DENIAL_RATE = 0.85

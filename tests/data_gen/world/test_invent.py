@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_gen.invent import Value, draw, number_word, stems
-from data_gen.world import ValueKind
+from data_gen.world.invent import Value, draw, number_word, stems
+from data_gen.world.vocabulary import ValueKind
 from rag.text import contains
 
 

@@ -1,6 +1,6 @@
 """Put one entity in the place of another in a text, so that nothing but the fact changes and no form of the old one remains.
 
-`data_gen.entities` proposes the new entity:
+`data_gen.swaps.entities` proposes the new entity:
 
     for new in replacements(answers, entity_kind(question, answers[0]), pool, rng):
         result = swap(passage, answers, new, question)
@@ -15,9 +15,9 @@ from itertools import islice
 from random import Random
 from typing import NamedTuple
 
-from data_gen.dates import dates, parse_date
-from data_gen.entities import Pool, entity_format, entity_kind, near, overlaps, replacements
-from data_gen.mentions import Mention, mentions, names_any
+from data_gen.swaps.dates import dates, parse_date
+from data_gen.swaps.entities import Pool, entity_format, entity_kind, near, overlaps, replacements
+from data_gen.swaps.mentions import Mention, mentions, names_any
 
 
 class Swapped(NamedTuple):

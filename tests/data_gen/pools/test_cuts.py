@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from data_gen.cuts import cuts, window
+from data_gen.pools.cuts import cuts, window
 
 
 @pytest.mark.parametrize("words", [1, 3, 5, 20])

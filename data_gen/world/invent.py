@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from random import Random
 
-from data_gen.world import ValueKind
+from data_gen.world.vocabulary import ValueKind
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from data_gen.dates import Date, dates, parse_date
+from data_gen.swaps.dates import Date, dates, parse_date
 
 
 @pytest.mark.parametrize(

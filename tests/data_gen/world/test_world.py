@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from data_gen.world import ASSERTIONS, DENIALS, FILLERS, KINDS, TITLES, SubjectKind, ValueKind
+from data_gen.world.kinds import KINDS
+from data_gen.world.vocabulary import ASSERTIONS, DENIALS, FILLERS, TITLES, SubjectKind, ValueKind
 
 
 def fields(template: str) -> list[str]:

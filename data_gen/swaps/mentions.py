@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from data_gen.dates import Date, dates, parse_date
-from data_gen.entities import form_letters, squash
+from data_gen.swaps.dates import Date, dates, parse_date
+from data_gen.swaps.entities import form_letters, squash
 from rag.text import contains
 
 

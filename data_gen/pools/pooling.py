@@ -6,13 +6,13 @@ from functools import lru_cache, partial
 from itertools import islice
 from random import Random
 
-from data_gen import entities
-from data_gen.cuts import cuts, window
 from data_gen.documents import fingerprint
 from data_gen.label import names, stated
-from data_gen.other_questions import Forbidden, RareWords, rare_words, with_others
-from data_gen.pool import Edits, Material, Piece, Pool, PoolSettings, distinct, make_piece
-from data_gen.swap import Rejected, Swapped, swap, swap_irrelevant
+from data_gen.pools.cuts import cuts, window
+from data_gen.pools.other_questions import Forbidden, RareWords, rare_words, with_others
+from data_gen.pools.pool import Edits, Material, Piece, Pool, PoolSettings, distinct, make_piece
+from data_gen.swaps import entities
+from data_gen.swaps.swap import Rejected, Swapped, swap, swap_irrelevant
 from rag.records import DocumentLabel
 
 _TRIES = 20

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_gen.entities import entity_format, entity_kind, make_pool, near, overlaps, replacements
+from data_gen.swaps.entities import entity_format, entity_kind, make_pool, near, overlaps, replacements
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from data_gen.assemble import DISTRACTED, UNANSWERABLE, SetSettings, Variant, assemble
 from data_gen.build import BuildSettings, build
-from data_gen.pool import Edits, Material, Pool, PoolSettings
-from data_gen.pooling import pools
+from data_gen.pools.assemble import DISTRACTED, UNANSWERABLE, SetSettings, Variant, assemble
+from data_gen.pools.pool import Edits, Material, Pool, PoolSettings
+from data_gen.pools.pooling import pools
 from data_gen.sources import sets
 from data_gen.sources.gold_passages import materials as gold_materials
 from data_gen.sources.rgb import materials as rgb_materials

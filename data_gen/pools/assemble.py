@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from data_gen.documents import ranked
-from data_gen.pool import Piece, Pool
+from data_gen.pools.pool import Piece, Pool
 from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
 from rag.text import normalize
 

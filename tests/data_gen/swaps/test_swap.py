@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_gen.entities import make_pool
-from data_gen.mentions import names_any
-from data_gen.swap import Rejected, Swapped, replace, swap, swap_irrelevant
+from data_gen.swaps.entities import make_pool
+from data_gen.swaps.mentions import names_any
+from data_gen.swaps.swap import Rejected, Swapped, replace, swap, swap_irrelevant
 from rag.text import contains
 
 

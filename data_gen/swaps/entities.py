@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from data_gen.dates import MONTH, MONTHS, dates, near_date, near_year, ordinal, parse_date
+from data_gen.swaps.dates import MONTH, MONTHS, dates, near_date, near_year, ordinal, parse_date
 from rag.text import contains
 
 

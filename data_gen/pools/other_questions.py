@@ -9,7 +9,7 @@ from random import Random
 
 from data_gen.documents import fingerprint
 from data_gen.label import names
-from data_gen.pool import Material, Piece, Pool, distinct, make_piece
+from data_gen.pools.pool import Material, Piece, Pool, distinct, make_piece
 from rag.records import DocumentLabel
 from rag.retrieval.bm25 import Bm25, tokenize
 

@@ -15,9 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
-from data_gen.passages import MIN_WORDS
 from data_gen.sources import demo
-from data_gen.world import KINDS, Attribute, SubjectKind
+from data_gen.world.kinds import KINDS
+from data_gen.world.passages import MIN_WORDS
+from data_gen.world.vocabulary import Attribute, SubjectKind
 from rag.errors import InputError
 from rag.jsonl import dump
 from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
