@@ -65,11 +65,16 @@ def sets(
 
 
 def chosen(case: Case, settings: SetSettings, belongs: Mapping[str, str], split: str) -> tuple[list[Document], list[Document], int]:
-    """The best K labelled candidates, neutral ones to add, and how many candidates belong to another split."""
-    usable = [c.document for c in case.candidates if c.document.label is not None]
-    own = [d for d in usable if belongs.get(fingerprint(d.text), split) == split]
+    """The best K labelled candidates, neutral ones to add, and how many better ones than the last of the K belong to another split."""
+    own: list[Document] = []
+    passed = 0
+    for candidate in (c.document for c in case.candidates if c.document.label is not None):
+        if belongs.get(fingerprint(candidate.text), split) == split:
+            own.append(candidate)
+        elif len(own) < settings.k:
+            passed += 1
     extra = [d for d in own[settings.k :] if d.label is DocumentLabel.NEUTRAL][: settings.neutral]
-    return own[: settings.k], extra, len(usable) - len(own)
+    return own[: settings.k], extra, passed
 
 
 def _distracted(
