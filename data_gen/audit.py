@@ -17,8 +17,10 @@ from data_gen.measure.ranking import rank
 from data_gen.measure.relation import relate
 from data_gen.measure.report import Audit, markdown, render, yields_of
 from rag.checkpoint import sha256
+from rag.models.cached_chat import CachedChat, Price
+from rag.models.chat import ChatModel
 from rag.provenance import command, provenance
-from rag.settings import InputPath, JobSettings, Target
+from rag.settings import Component, InputPath, JobSettings, Target
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +43,10 @@ class AuditJob(JobSettings):
     """A `rag.models.chat.ChatModel`; without one, no relation is judged."""
     answerer: Target | None = None
     """A `rag.models.chat.ChatModel`; without one, no question is answered."""
+    replies: InputPath | None = None
+    """Folder that keeps every reply of the two, so that none is paid for twice; none is kept where it is none."""
+    price: Price | None = None
+    """What a million of their tokens cost."""
     limit: int | None = Field(default=None, ge=1)
     """Questions that the models are asked about, drawn by the seed; all where it is none."""
     max_prompt_characters: int = Field(default=100_000, ge=1000)
@@ -54,8 +60,8 @@ class AuditJob(JobSettings):
 def run(settings: AuditJob, out: Path) -> Audit:
     """Audit the folder and write `sheet.html`, `audit.json` and `audit.md` to `out`.
 
-    The reranker's scores are written as they come: a run that was stopped goes on when it is repeated with the same `out`. What is paid
-    for by the request is kept by the cache of the chat model. Raises InputError for a folder that no build with its steps is in.
+    The reranker's scores are written as they come: a run that was stopped goes on when it is repeated with the same `out`. Replies of
+    chat models are kept in `replies`. Raises InputError for a folder that no build with its steps is in.
     """
     built = read(settings.data, settings.splits)
     out.mkdir(parents=True, exist_ok=True)
@@ -68,9 +74,9 @@ def run(settings: AuditJob, out: Path) -> Audit:
         asked=len(asked),
         yields=yields_of((str(s.kind), s.rejected or "used") for case in built.cases for s in case.simulations),
         ranking=rank(asked, settings.reranker.build(), out / RANKED, resamples=resamples, seed=seed) if settings.reranker else None,
-        relation=relate(asked, settings.judge.build(), resamples=resamples, seed=seed) if settings.judge else None,
+        relation=relate(asked, _chat(settings, settings.judge), resamples=resamples, seed=seed) if settings.judge else None,
         effect=affect(
-            asked, built.examples, settings.answerer.build(), budget=settings.max_prompt_characters, resamples=resamples, seed=seed
+            asked, built.examples, _chat(settings, settings.answerer), budget=settings.max_prompt_characters, resamples=resamples, seed=seed
         )
         if settings.answerer
         else None,
@@ -85,6 +91,11 @@ def run(settings: AuditJob, out: Path) -> Audit:
     console.print(render(audit))
     console.print(f"written to {out}", soft_wrap=True, markup=False)
     return audit
+
+
+def _chat(settings: AuditJob, model: Component) -> ChatModel:
+    chat: ChatModel = model.build()
+    return chat if settings.replies is None else CachedChat(chat, settings.replies, settings.price)
 
 
 main = job(run, AuditJob, config_name="data_gen_audit")

@@ -75,7 +75,7 @@ def data_card(report: BuildReport, splits: Mapping[str, Sequence[Example]]) -> s
             f"document texts in more than one split: {report.shared_documents}.",
             "Content": table(["", *splits], rows),
             "Left out": table(["reason", *splits], left_out) if left_out else "",
-            "Simulated documents": table(["kind", "used, or why not", "documents", "share"], simulated) if simulated else "",
+            "Simulated documents": table(["kind", "usable, or why not", "documents", "share"], simulated) if simulated else "",
             "Made by": table(["role", "what"], lineage) if lineage else "",
             "Settings": table(["key", "value"], settings),
             "Files": table(["file", "SHA-256"], sorted(report.sha256.items())),

@@ -33,6 +33,7 @@ from rag.models.cached_chat import CachedChat, Price
 from rag.models.chat import ChatModel
 from rag.provenance import provenance
 from rag.records import DocumentLabel, Example
+from rag.retrieval.corpus import Corpus
 from rag.settings import Component, InputPath, Target
 
 logger = logging.getLogger(__name__)
@@ -54,11 +55,24 @@ class _Chat(NamedTuple):
         return model if self.replies is None else CachedChat(model, self.replies, self.price)
 
 
+def _corpora(component: Component) -> Iterator[str]:
+    """Fingerprints of the corpora that a retriever's config names."""
+    for key, value in component.arguments.items():
+        if isinstance(value, Component):
+            yield from _corpora(value)
+        elif key == "corpus" and isinstance(value, Path):
+            yield Corpus.open(value).fingerprint
+
+
 @dataclass(frozen=True)
 class _Retrieve:
     retriever: Component | None
     candidates: int
     name: str = "1_retrieve"
+
+    @property
+    def mark(self) -> str:
+        return " ".join(_corpora(self.retriever)) if self.retriever else ""
 
     def start(self) -> Work:
         # Where data sets ship their documents, no index is made or opened.
@@ -72,6 +86,7 @@ class _Refer:
     attempts: int
     seed: int
     name: str = "2_reference"
+    mark: str = ""
 
     def start(self) -> Work:
         chat = self.chat.start() if self.chat else None
@@ -82,6 +97,7 @@ class _Refer:
 class _Label:
     nli: Component
     name: str = "3_label"
+    mark: str = ""
 
     def start(self) -> Work:
         nli = self.nli.build()
@@ -96,6 +112,7 @@ class _Simulate:
     lengths: tuple[int, ...]
     seed: int
     name: str = "4_simulate"
+    mark: str = ""
 
     def start(self) -> Work:
         chat = self.chat.start() if self.chat else None
@@ -108,6 +125,7 @@ class _Validate:
     judge: _Chat | None
     seed: int
     name: str = VALIDATED
+    mark: str = ""
 
     def start(self) -> Work:
         nli, judge = self.nli.build(), self.judge.start() if self.judge else None

@@ -79,7 +79,9 @@ CONTRADICTS = "Sentence: {ANSWER_SENTENCE}\nPassage: {PASSAGE}\nDoes the passage
 """The question to a judge (section 4.1 names an LLM verification without its prompt, so this one is ours)."""
 
 PROMPTS = hashlib.sha256(
-    "\0".join((ANSWER_SENTENCE, CONFLICT_PASSAGE, ADVERSARIAL_SENTENCE, ADVERSARIAL_PASSAGE, NEGATED_SENTENCE, NEGATED_PASSAGE)).encode()
+    "\0".join(
+        (ANSWER_SENTENCE, CONFLICT_PASSAGE, ADVERSARIAL_SENTENCE, ADVERSARIAL_PASSAGE, NEGATED_SENTENCE, NEGATED_PASSAGE, CONTRADICTS)
+    ).encode()
 ).hexdigest()[:12]
 """Version of the prompts above, for the lineage."""
 

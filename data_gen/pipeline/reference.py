@@ -8,6 +8,9 @@ from data_gen.pipeline.prompts import ANSWER_SENTENCE, fill
 from data_gen.pipeline.replies import ask, seed_of, sentence
 from rag.models.chat import ChatModel, ChatRequest
 
+_LONGEST = 100
+"""Words of a sentence; a longer reply would not fit an NLI model's window beside a part of the document."""
+
 
 def refer(cases: Sequence[Case], chat: ChatModel | None, attempts: int, seed: int) -> list[Case]:
     """Each case with the sentence of its data set, else one written by the model from question and main answer.
@@ -47,5 +50,7 @@ def _referred(case: Case, reply: str | None, chat: ChatModel | None) -> Case:
         failure = "no reference sentence: the answer is not in it"
     elif len(text.split()) <= len(case.question.answers[0].split()):
         failure = "no reference sentence: it is no more than the answer"
+    elif len(text.split()) > _LONGEST:
+        failure = f"no reference sentence: more than {_LONGEST} words"
     name = chat.name if chat else ""
     return case.model_copy(update={"reference": text or None, "failure": failure, "made_by": {**case.made_by, "reference": name}})

@@ -5,12 +5,16 @@ import re
 from collections.abc import Sequence
 
 from rag.errors import InputError
-from rag.models.chat import ChatModel, ChatRequest, Completion
+from rag.models.chat import ChatFailure, ChatModel, ChatRequest, Completion
 
-_LABEL = re.compile(r"(?:adversarial |answer |negated |source )?(?:sentence|passage)|(?:conflict|supporting) passage|output", re.IGNORECASE)
+_LABEL = re.compile(
+    r"(?:adversarial |answer |negated |source )?(?:sentence|passage)|(?:conflict|supporting) passage|output|answer|a", re.IGNORECASE
+)
 _COMMENTARY = re.compile(
     r"(?:sure|certainly|of course|okay|absolutely|here(?:'s| is| are)|the following|below is|this is)\b[^\n]*:\s*\n", re.IGNORECASE
 )
+_OUTAGE = 4
+"""Requests of a call that have all failed."""
 _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "`": "`"}
 
 
@@ -23,7 +27,8 @@ def seed_of(seed: int, *parts: str) -> int:
 def ask(chat: ChatModel | None, requests: Sequence[ChatRequest]) -> list[str | None]:
     """The replies in order; none for a request that failed for good and for a reply that was cut at the token limit.
 
-    Raises InputError where there is something to ask and no model.
+    Raises InputError where there is something to ask and no model, and where a model answers none of several requests: that is an outage, not the
+    requests' fault, and what is missing is asked for when the build is repeated.
     """
     if not requests:
         return []
@@ -32,6 +37,11 @@ def ask(chat: ChatModel | None, requests: Sequence[ChatRequest]) -> list[str | N
             "chat: expected a model to write sentences and passages, got none; set chat@dataset.chat=... to a file of conf/chat"
         )
     replies = chat.complete(requests)
+    failed = [reply.reason for reply in replies if isinstance(reply, ChatFailure)]
+    if len(failed) == len(requests) >= _OUTAGE:
+        raise InputError(
+            f"chat: none of {len(requests)} requests to {chat.name} was answered ({failed[0]}); see to the model or its server, then repeat the command"
+        )
     return [reply.text if isinstance(reply, Completion) and reply.finished else None for reply in replies]
 
 

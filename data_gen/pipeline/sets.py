@@ -1,12 +1,12 @@
 """Last step: sets of K documents by state and condition (paper 002, sections 3.1 and 4.1, appendix D)."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
 from data_gen.documents import document, fingerprint, ranked
-from data_gen.pipeline.cases import Case, Simulation
+from data_gen.pipeline.cases import Case
 from data_gen.pipeline.simulate import KINDS
 from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
 
@@ -31,6 +31,8 @@ def sets(
     case: Case, settings: SetSettings, belongs: Mapping[str, str], split: str, lineage: Mapping[str, str], dropped: Counter[str]
 ) -> list[Example]:
     """The sets of one question: answerable or unanswerable as it was retrieved, and one distracted set for each kind that there are documents for.
+
+    All documents get ids of one form, made from their text, and no score, so that only what they say tells simulated ones from retrieved ones.
 
     A set is answerable with an answerable document, unanswerable where all are. Others fit no state. `belongs` names the split whose
     sets hold a passage, by its fingerprint. What is left out is added to `dropped` by reason.
@@ -92,12 +94,10 @@ def _distracted(
         dropped[f"{kind} set: no document to replace beside an answerable one"] += 1
         return None
     replaced = rng.sample(replaceable, settings.distractors)
-    new = iter(_documents(case.question.id, usable))
+    # Title and metadata are those of the document which it distracts from, as a passage of the same article would have: without them a glance would
+    # tell it.
+    new = iter(document(case.question.id, s.text, s.kind, s.answer, kept.title, kept.metadata) for s in usable)
     return [next(new) if any(d is r for r in replaced) else d for d in top]
-
-
-def _documents(question_id: str, simulations: Iterable[Simulation]) -> list[Document]:
-    return [document(question_id, s.text, s.kind, s.answer) for s in simulations]
 
 
 def _example(
@@ -118,7 +118,7 @@ def _example(
         id=f"{case.question.id}-{condition}",
         question_id=case.question.id,
         question=case.question.question,
-        documents=ranked(ordered),
+        documents=ranked(document(case.question.id, d.text, d.label, d.answer, d.title, d.metadata) for d in ordered),
         answers=case.question.answers,
         state=state,
         condition=condition,

@@ -19,6 +19,8 @@ from rag.records import DocumentLabel
 
 KINDS = (DocumentLabel.CONFLICT, DocumentLabel.NEGATED, DocumentLabel.ADVERSARIAL)
 _MARGIN = 0.1
+_SHORT = 0.5
+"""A text of less than this share of the shortest length asked for is a sentence, not a passage, and would be told by its length."""
 _SENTENCES = {DocumentLabel.NEGATED: NEGATED_SENTENCE, DocumentLabel.ADVERSARIAL: ADVERSARIAL_SENTENCE}
 _PASSAGES = {
     DocumentLabel.CONFLICT: (CONFLICT_PASSAGE, "ANSWER_SENTENCE"),
@@ -45,7 +47,8 @@ def simulate(
     """Each case that has an answerable candidate with `attempts` documents of each kind, beside those that its data set ships with.
 
     Of a kind that the data set ships, none is written. `lengths` are those of the corpus' passages in characters; one is drawn for each
-    document, and 10 % less to 10 % more is asked for. A document that could not be written is there with the reason.
+    document, and 10 % less to 10 % more is asked for. A document that could not be written, or is less than half as long, is there
+    with the reason.
     """
     drafts = [
         _Draft(case, kind, attempt)
@@ -109,6 +112,8 @@ def _simulation(draft: _Draft, reply: str | None, maker: str, lengths: Sequence[
         rejected = "no passage: the model gave no reply, or did not end it"
     elif not text:
         rejected = "no passage: the reply is blank"
+    elif len(text) < low * _SHORT:
+        rejected = "no passage: less than half of the length asked for"
     return Simulation(
         kind=draft.kind,
         maker=maker,

@@ -4,6 +4,7 @@ A step is a frozen dataclass of settings; `start` builds its models where the wo
 Each shard is a JSONL file of Cases in the step's folder, written whole or not at all. Both engines write the same files.
 """
 
+import hashlib
 import json
 import logging
 import time
@@ -17,8 +18,10 @@ from rich.console import Console
 from rich.progress import track
 
 from data_gen.pipeline.cases import Case
+from rag.checkpoint import sha256
 from rag.errors import InputError
 from rag.jsonl import dump, iter_records, write_records
+from rag.provenance import provenance
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +40,8 @@ STEPS = "steps"
 VALIDATED = "5_validate"
 """Folder of the last step, whose cases hold everything."""
 DONE = "done.json"
+ORIGINS = "origins.json"
+"""Hash of what each shard of a step was made from."""
 
 
 class Engine(StrEnum):
@@ -56,6 +61,11 @@ class Step(Protocol):
         """The step's folder."""
         ...
 
+    @property
+    def mark(self) -> str:
+        """What decides the result beside the settings and the cases, such as a corpus' fingerprint; its content may change under one path."""
+        ...
+
     def start(self) -> Work:
         """Build what the step needs, where the work is done, and return its work on one shard."""
         ...
@@ -67,12 +77,16 @@ def split_of(shard: Path) -> str:
 
 
 def run(step: Step, shards: Sequence[Path], folder: Path, engine: Engine, workers: int) -> list[Path]:
-    """Run a step over shards of Cases and return the files it wrote to its folder in `folder`, one for each shard; those that are there are kept.
+    """Run a step over shards of Cases and return the files it wrote to its folder in `folder`, one for each shard.
 
+    A file that is there is kept where it was made from the same cases, by the same code and under the same `mark`; else it is made again.
     `workers` are Ray's actors, each with its own models. Seconds, questions, documents and what the models cost are added to `done.json`.
     """
     out = [folder / step.name / shard.name for shard in shards]
-    todo = [(number, shards[number]) for number, path in enumerate(out) if not path.is_file()]
+    code = provenance()["commit"]
+    made_from = [_origin(shard, step.mark, code) for shard in shards]
+    known = _origins(folder / step.name)
+    todo = [(n, shards[n]) for n, path in enumerate(out) if not path.is_file() or known.get(path.name) != made_from[n]]
     if not todo:
         return out
     logger.info("%s: %d of %d shards to do", step.name, len(todo), len(shards))
@@ -80,6 +94,8 @@ def run(step: Step, shards: Sequence[Path], folder: Path, engine: Engine, worker
     start = time.perf_counter()
     for number, done in track(results, description=step.name, total=len(todo), console=Console(stderr=True)):
         write_records(out[number], done.cases)
+        known[out[number].name] = made_from[number]
+        (folder / step.name / ORIGINS).write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
         documents = sum(len(case.candidates) + len(case.simulations) for case in done.cases)
         # Noted with each shard, so that what a run that is killed has paid for is on record.
         now = time.perf_counter()
@@ -89,6 +105,16 @@ def run(step: Step, shards: Sequence[Path], folder: Path, engine: Engine, worker
         )
         start = now
     return out
+
+
+def _origin(shard: Path, mark: str, code: str) -> str:
+    return hashlib.sha256("\0".join((sha256(shard), mark, code)).encode()).hexdigest()
+
+
+def _origins(folder: Path) -> dict[str, str]:
+    path = folder / ORIGINS
+    known: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return known
 
 
 def _here(step: Step, todo: Sequence[tuple[int, Path]]) -> Iterator[tuple[int, Done]]:

@@ -26,7 +26,7 @@ from rag.settings import InputPath
 logger = logging.getLogger(__name__)
 
 EMBEDDINGS, _DONE = "embeddings.bin", "done.json"
-_BUILT_AT_ONCE = 4096
+_BUILT_AT_ONCE = 512
 _SCANNED = 2**26
 """Bytes of a block of embeddings in float32."""
 

@@ -194,7 +194,7 @@ def _with_conflict(split: str) -> list[Question]:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (None, "no reference sentence: the model gave no reply"),
+        ("Lima is " + "so " * 100, "no reference sentence: more than 100 words"),
         ("It is in Quito.", "no reference sentence: the answer is not in it"),
         ("Lima", "no reference sentence: it is no more than the answer"),
     ],
@@ -235,3 +235,26 @@ def test_a_reference_without_the_answer_is_asked_for_again():
     (done,) = refer([Case(question=QUESTION)], chat, 4, seed=0)
     assert (done.reference, done.failure) == ("It is in Lima.", None)
     assert len({request.seed for request in chat.asked}) == 3
+
+
+def test_a_model_that_answers_nothing_ends_the_build_and_leaves_it_to_be_repeated(tmp_path):
+    with pytest.raises(InputError, match=r"none of 5 requests to stand-in chat was answered \(refused\).*repeat the command"):
+        build(_settings(chat=Component(lambda: Chat(lambda prompt: None), {}), shard=5), tmp_path)
+    assert not list((tmp_path / "steps" / "2_reference").glob("*.jsonl"))
+    build(_settings(shard=5), tmp_path)
+
+
+def test_questions_that_changed_are_done_again(tmp_path):
+    build(_settings(), tmp_path)
+    build(_settings(questions=Component(questions, {"count": 3})), tmp_path)
+    lines = (tmp_path / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {json.loads(line)["question_id"] for line in lines} == {"test-0", "test-1", "test-2"}
+
+
+def test_a_passage_much_shorter_than_asked_for_is_rejected(tmp_path):
+    def reply(prompt: str) -> str | None:
+        return "Quito." if prompt.endswith("Conflict passage:") else writer(prompt)
+
+    report = build(_settings(chat=Component(lambda: Chat(reply), {})), tmp_path)
+    assert report.yields["conflict"] == {"no passage: less than half of the length asked for": 10}
+    assert report.yields["negated"] == {"used": 10}

@@ -73,7 +73,7 @@ def behaviour(stub: Any) -> Callable[[dict[str, Any], int], Any]:
         if asked == "Adversarial sentence:":
             return stub.said("A theatre stands in Cusco.") if number == 3 else stub.refused(500, "busy")
         if asked == "Supporting passage:":
-            text = "It was long denied. [no]" if about == NEMO else f"It is said that it was never {about}. [no]"
+            text = "For years all of this was denied. [no]" if about == NEMO else f"It is said that it was never {about}. [no]"
             return stub.said(f"```text\n{text}\n```", finish="length" if about == CHOIR else "stop")
         assert asked == "Supporting Passage:"
         return stub.said(f"“A theatre in Cusco, number {body['seed']}, draws crowds.{' [no]' if body['seed'] % 2 else ''}”")

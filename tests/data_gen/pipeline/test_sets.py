@@ -54,7 +54,7 @@ def test_neutral_without_answerable_fits_no_state():
 def test_a_document_that_contradicts_is_kept_aside_and_the_next_takes_its_place():
     (made,), dropped = _made(_case("xuuuua"))
     assert made.state == "answerable"
-    assert {d.id for d in made.documents} == {"u2", "u3", "u4", "u5", "a6"}
+    assert {d.text for d in made.documents} == {"Text 2 of u.", "Text 3 of u.", "Text 4 of u.", "Text 5 of u.", "Text 6 of a."}
     assert dropped["document contradicts the reference: kept aside"] == 1
 
 
@@ -88,6 +88,17 @@ def test_a_distracted_set_differs_in_one_document_and_keeps_an_answerable_one():
     assert dropped == {"adversarial set: fewer documents of this kind than distractors": 1}
 
 
+def test_nothing_but_its_text_and_label_tells_a_simulated_document():
+    case = _case("auuuu", _simulation("conflict"), _simulation("negated", "Never in Lima."))
+    given = {"title": "Lima", "metadata": {"source": "wiki"}, "score": 3.5}
+    candidates = tuple(c.model_copy(update={"document": c.document.model_copy(update=given)}) for c in case.candidates)
+    made, _ = _made(case.model_copy(update={"candidates": candidates}))
+    assert len(made) == 3
+    for document in (d for example in made for d in example.documents):
+        assert document.id == f"q1-{fingerprint(document.text)}"
+        assert (document.title, document.metadata, document.score) == ("Lima", {"source": "wiki"}, None)
+
+
 def test_several_distractors_need_as_many_documents_to_replace():
     three = [_simulation("conflict", f"It is in Quito {n}.") for n in range(3)]
     (_, made), _ = _made(_case("auuuu", *three), SetSettings(distractors=2))
@@ -105,7 +116,7 @@ def test_neutral_documents_come_beside_the_k_and_lacking_ones_are_counted():
 
 def test_order_of_retrieval_is_kept_without_shuffling():
     (made,), _ = _made(_case("uauuu"), SetSettings(shuffle=False))
-    assert [d.id for d in made.documents] == ["u1", "a2", "u3", "u4", "u5"]
+    assert [d.text for d in made.documents] == ["Text 1 of u.", "Text 2 of a.", "Text 3 of u.", "Text 4 of u.", "Text 5 of u."]
 
 
 @given(st.text("aunx", min_size=0, max_size=9), st.integers(2, 6), st.integers(0, 3), st.integers(0, 5))

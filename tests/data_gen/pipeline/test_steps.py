@@ -8,7 +8,7 @@ import pytest
 from data_gen.pipeline.cases import Case
 from data_gen.pipeline.reference import refer
 from data_gen.pipeline.steps import DONE, Done, Engine, Work, run, totals
-from rag.jsonl import write_records
+from rag.jsonl import iter_records, write_records
 from tests.data_gen.pipeline.stand_ins import QUESTION, Chat, writer
 
 
@@ -17,6 +17,7 @@ class Refer:
     """Writes reference sentences, by a chat model that is made where the work is done."""
 
     name: str = "2_reference"
+    mark: str = ""
 
     def start(self) -> Work:
         chat = Chat(writer)
@@ -49,9 +50,15 @@ def test_ray_writes_the_files_that_one_process_writes(tmp_path, ray_cluster):
     assert "The answer to it is Lima." in here[0].read_text(encoding="utf-8")
 
 
-def test_shards_that_are_there_are_kept(tmp_path):
+def test_shards_are_kept_that_were_made_from_the_same(tmp_path):
     shards = _shards(tmp_path)
-    (folder := tmp_path / "out" / "2_reference").mkdir(parents=True)
-    (folder / shards[1].name).write_text("", encoding="utf-8")
+    made = run(Refer(), shards, tmp_path / "out", Engine.LOCAL, workers=1)
+    before = [path.stat().st_mtime_ns for path in made]
     run(Refer(), shards, tmp_path / "out", Engine.LOCAL, workers=1)
-    assert [path.stat().st_size > 0 for path in (folder / shard.name for shard in shards)] == [True, False, True]
+    assert [path.stat().st_mtime_ns for path in made] == before
+    write_records(shards[1], [Case(question=QUESTION)])
+    run(Refer(), shards, tmp_path / "out", Engine.LOCAL, workers=1)
+    assert [path.stat().st_mtime_ns == time for path, time in zip(made, before, strict=True)] == [True, False, True]
+    assert len(list(iter_records(made[1], Case))) == 1
+    run(Refer(mark="another corpus"), shards, tmp_path / "out", Engine.LOCAL, workers=1)
+    assert all(path.stat().st_mtime_ns != time for path, time in zip(made, before, strict=True))
