@@ -97,6 +97,17 @@ def test_all_parts_of_an_audit(folder: Path, scripted: Any, scorer: Any, tmp_pat
     assert set(audit.data) == {"steps/5_validate/test-00000.jsonl", "steps/5_validate/test-00001.jsonl", "test.jsonl"}
 
 
+def test_what_a_model_said_once_is_not_asked_for_again(folder: Path, scripted: Any, tmp_path: Path) -> None:
+    asked: list[str] = []
+    judge = Component(scripted, {"reply": lambda prompt: asked.append(prompt) or "conflict"})
+    first = run(job(folder, judge=judge, replies=tmp_path / "replies"), tmp_path / "a")
+    count = len(asked)
+    assert count > 0
+    second = run(job(folder, judge=judge, replies=tmp_path / "replies"), tmp_path / "b")
+    assert len(asked) == count
+    assert second.relation == first.relation
+
+
 def test_each_part_without_a_model_is_skipped_and_says_so(folder: Path, tmp_path: Path) -> None:
     audit = run(job(folder), tmp_path / "out")
     assert audit.ranking is audit.relation is audit.effect is None
