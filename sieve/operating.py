@@ -5,7 +5,7 @@ python -m sieve.operating checkpoint=checkpoints/local/sieve data=data/demo/vali
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 from rich import box
@@ -37,8 +37,8 @@ class OperatingJob(JobSettings, MeasureSettings):
 
     checkpoint: InputPath
     """Folder that `sieve.train` wrote."""
-    thresholds: tuple[float, ...] = Field(min_length=1)
-    """Thresholds of the table; the stored one is added."""
+    thresholds: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(min_length=1)
+    """Thresholds of the table, from 0 to 1; the stored one is added."""
     bins: int = Field(ge=2)
     """Bins of equal width for calibration."""
 
