@@ -91,6 +91,8 @@ def predict(examples: Sequence[Example], settings: EvalJob, out: Path) -> list[P
     if done:
         logger.info("%d of %d predictions are in %s already", len(done), len(examples), path)
     if todo:
+        # The bar below is for terminals: a log would say nothing until the end.
+        logger.info("%d examples to predict", len(todo))
         system: System = settings.system.build()
         for batch in _batches(todo, settings.batch_size):
             made = system.predict([example.query() for example in batch])

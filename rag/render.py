@@ -4,7 +4,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+from pydantic import ValidationError
+
 from rag.errors import InputError
+from rag.jsonl import describe
 from rag.records import Document
 
 Order = Literal["best_last", "best_first"]
@@ -37,6 +40,19 @@ class Selection(NamedTuple):
     """The rest of the ranking, in rank order."""
     trimmed: tuple[str, ...]
     """Id of the first document if its text was cut, else nothing."""
+
+
+def as_documents(documents: Sequence[Document | str]) -> list[Document]:
+    """Documents in the order given, best first; plain texts get the ids `d1`, `d2`, ... by their places.
+
+    Raises InputError for what is not text, and when one text stands where a list of them is expected.
+    """
+    if isinstance(documents, str):
+        raise InputError("documents: expected a list of documents, got one text; write [text]")
+    try:
+        return [d if isinstance(d, Document) else Document(id=f"d{n}", text=d) for n, d in enumerate(documents, start=1)]
+    except ValidationError as error:
+        raise InputError(f"expected a question and documents as text: {describe(error, Document)}") from error
 
 
 def ranked(documents: Sequence[Document]) -> list[Document]:

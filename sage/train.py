@@ -82,6 +82,7 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
     card.write(out, write_card(manifest))
     write_manifest(out, manifest)
     shutil.rmtree(folder)
+    logger.info("validation loss %.4f at step %d, the lowest; written to %s", manifest.validation["loss"], manifest.validation["step"], out)
     trainer.accelerator.wait_for_everyone()
     return TrainingResult(out, manifest)
 

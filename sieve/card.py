@@ -17,6 +17,14 @@ METRICS = {
     "ece": "expected calibration error",
 }
 
+STYLE = {
+    "other_question": "Style tells",
+    "single_document": "Style tells",
+    "bag_of_words": "Of the audit's data, in which style alone would tell, not a failure of this Sieve",
+    "bag_of_words_training": "Of the training data, whose label could be learnt from style",
+}
+"""What a probe above 0.5 says: of the Sieve's own scores that style moves them, of words alone only what the data would allow."""
+
 
 def write_card(manifest: Manifest, audit: Audit | None) -> str:
     """The card as Markdown. It has no date, so that the same checkpoint gives the same bytes."""
@@ -94,9 +102,8 @@ def _failures(manifest: Manifest, audit: Audit | None) -> str:
             said = "flagged, though nothing in them is distracted" if not group.should_flag else "not flagged, though they are distracted"
             found.append(f"{named(group)}: {percent(share)} of {group.sets} sets are {said}.")
     for probe in audit.probes:
-        # Of training data a high figure says that the label could be learnt from style, of the Sieve that it was.
         if probe.low is not None and probe.low > 0.5:
-            found.append(f"Style tells: {probe_title(probe)}, AUC {number(probe.auc)} ({numbers(probe.low, probe.high)}).")
+            found.append(f"{STYLE[probe.name]}: {probe_title(probe)}, AUC {number(probe.auc)} ({numbers(probe.low, probe.high)}).")
     if audit.flips.decision:
         found.append(f"The order of the documents changes the decision on {percent(audit.flips.decision)} of {audit.flips.sets} sets.")
     return "\n".join(f"- {line}" for line in found) or "None found by the audit."

@@ -74,9 +74,9 @@ class Compared(Record):
     form: Text
     base: Text
     examples: int
-    """Sets that it was trained on."""
+    """Sets that its training drew from; a budget of time may have ended it before all were seen."""
     documents: int | None
-    """Documents of these sets that a reader was trained on, one by one; none for a joint form."""
+    """Documents of these sets that a reader's training drew from, one by one; none for a joint form."""
     minutes: float | None
     """The time that its training was given."""
     parameters: int
@@ -243,7 +243,7 @@ def _share(sums: FloatArray) -> FloatArray:
     return divide(sums[:, 0], sums[:, 1])
 
 
-HEADER = ("Sieve", "form", "trained on", "parameters", "Macro-F1", "clean flagged", "blame precision", "blame recall")
+HEADER = ("Sieve", "form", "training data", "parameters", "Macro-F1", "clean flagged", "blame precision", "blame recall")
 COSTS = ("Sieve", "screen ms", "leave-one-out ms", "screen GFLOP", "leave-one-out GFLOP")
 
 
@@ -263,7 +263,7 @@ def table_rows(result: Comparison) -> list[tuple[str, ...]]:
         (
             row.checkpoint,
             row.form,
-            _trained_on(row),
+            _training_data(row),
             f"{row.parameters / 1e6:.0f} M",
             *(measure.cell for measure in (row.macro_f1, row.false_positive_rate, row.blame_precision, row.blame_recall)),
         )
@@ -271,9 +271,10 @@ def table_rows(result: Comparison) -> list[tuple[str, ...]]:
     ]
 
 
-def _trained_on(row: Compared) -> str:
+def _training_data(row: Compared) -> str:
+    """What training drew from, and the time it was given: how much of it was seen in that time is not recorded."""
     documents = "" if row.documents is None else f"{row.documents} documents of "
-    minutes = "" if row.minutes is None else f" in {row.minutes:g} min"
+    minutes = "" if row.minutes is None else f", {row.minutes:g} min"
     return f"{documents}{row.examples} sets{minutes}"
 
 

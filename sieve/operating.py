@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -38,9 +38,16 @@ class OperatingJob(JobSettings, MeasureSettings):
     checkpoint: InputPath
     """Folder that `sieve.train` wrote."""
     thresholds: tuple[float, ...] = Field(min_length=1)
-    """Thresholds of the table; the stored one is added."""
+    """Thresholds of the table, from 0 to 1; the stored one is added."""
     bins: int = Field(ge=2)
     """Bins of equal width for calibration."""
+
+    @field_validator("thresholds")
+    @classmethod
+    def _are_scores(cls, thresholds: tuple[float, ...]) -> tuple[float, ...]:
+        if beyond := [threshold for threshold in thresholds if not 0 <= threshold <= 1]:
+            raise ValueError(f"expected numbers from 0 to 1, as scores are, got {', '.join(map(str, beyond))}")
+        return thresholds
 
 
 class Point(Record):

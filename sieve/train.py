@@ -108,6 +108,7 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
     card.write(out, write_card(manifest, figures))
     write_manifest(out, manifest)
     shutil.rmtree(out / "trainer")
+    logger.info("Macro-F1 %.3f on validation at threshold %.4g; written to %s", validated.metrics["macro_f1"], validated.threshold, out)
     trainer.accelerator.wait_for_everyone()
     return TrainingResult(sieve, manifest)
 

@@ -13,7 +13,7 @@ from rag.citations import cite, strip_citations
 from rag.errors import InputError
 from rag.jsonl import describe
 from rag.records import Document, Prediction, Query, Reason, RetrievalState
-from rag.render import evidence
+from rag.render import as_documents, evidence
 from sage import predict as sage_stage
 from sage.predict import Kind, Reply, Sage, SageSettings
 from serve.deadline import within
@@ -75,11 +75,9 @@ def to_query(question: str, documents: Sequence[Document | str]) -> Query:
 
     Raises InputError for what is not text, and when one text stands where a list of them is expected.
     """
-    if isinstance(documents, str):
-        raise InputError("documents: expected a list of documents, got one text; write [text]")
+    records = as_documents(documents)
     try:
-        records = tuple(d if isinstance(d, Document) else Document(id=f"d{n}", text=d) for n, d in enumerate(documents, start=1))
-        return Query(id="ask", question_id="ask", question=question, documents=records)
+        return Query(id="ask", question_id="ask", question=question, documents=tuple(records))
     except ValidationError as error:
         raise InputError(f"expected a question and documents as text: {describe(error, Query)}") from error
 

@@ -14,7 +14,7 @@ from rag.checkpoint import Manifest, require_same_base, require_same_settings
 from rag.errors import InputError
 from rag.models.base import Precision, pick_device, pick_dtype
 from rag.records import Document
-from rag.render import ranked
+from rag.render import as_documents, ranked
 from sieve.calibration import probability
 from sieve.data import Objective, outputs
 from sieve.joint.inputs import Encoding, InputSettings, collate, encode
@@ -66,9 +66,12 @@ class Sieve:
         self.batch_tokens = batch_tokens
         self._screened: dict[PartKey, float] = {}
 
-    def screen(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[Screening]:
-        """Score each question with its own set of documents. Raises InputError for a question that leaves no room for documents."""
-        sets = [(question, self.parts(docs)) for question, docs in zip(questions, documents, strict=True)]
+    def screen(self, questions: Sequence[str], documents: Sequence[Sequence[Document | str]]) -> list[Screening]:
+        """Score each question with its own set of documents, best first. Plain texts get the ids `d1`, `d2`, ... in each set.
+
+        Raises InputError for a question that leaves no room for documents, and for documents that are not text.
+        """
+        sets = [(question, self.parts(as_documents(docs))) for question, docs in zip(questions, documents, strict=True)]
         encodings = [[encode(question, part, self.tokenizer, self.inputs) for part in parts] for question, parts in sets]
         scores = iter(self.score([encoding for of_set in encodings for encoding in of_set]))
         screenings: list[Screening] = []
@@ -112,18 +115,18 @@ class Sieve:
         first = [group[0] for group in groups(ranked(documents))]
         return [list(pair) for pair in combinations(first, 2)] or [first]
 
-    def leave_one_out(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[list[Removal]]:
+    def leave_one_out(self, questions: Sequence[str], documents: Sequence[Sequence[Document | str]]) -> list[list[Removal]]:
         """For each set, score it without each of its units (paper 002, section 6). One call for all sets and variants.
 
-        Near-identical documents are one unit: removing one copy of a false document leaves the other. A unit that is the whole set
-        is not tried, so the list is empty when nothing would remain.
+        Documents are as `screen` takes them. Near-identical ones are one unit: removing one copy of a false document leaves the other. A
+        unit that is the whole set is not tried, so the list is empty when nothing would remain.
 
         With `inputs.pooling=pairs`, a set of three documents or more that was in the last call of `screen` costs no forward pass:
         what remains holds no pair that was not scored. Of a set of two, either document is left alone and scored so.
         """
         variants: list[tuple[int, tuple[str, ...], int, list[Document]]] = []
         for index, docs in enumerate(documents):
-            order = ranked(docs)
+            order = ranked(as_documents(docs))
             place = {document.id: position for position, document in enumerate(order, start=1)}
             for unit in units(order):
                 rest = [document for document in order if document.id not in unit]

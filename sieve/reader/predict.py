@@ -10,7 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from rag.checkpoint import Manifest, require_same_base
 from rag.models.base import Precision, pick_device, pick_dtype
 from rag.records import Document
-from rag.render import ranked
+from rag.render import as_documents, ranked
 from sieve.calibration import logit, probability
 from sieve.reader.agreement import AgreementSettings, Contest, Reading, compatible, set_score
 from sieve.reader.inputs import Encoding, InputSettings, answer_ids, encode
@@ -75,8 +75,11 @@ class ReaderSieve:
         self._readings: dict[Passage, Reading] = {}
         self._log_likelihoods: dict[tuple[Passage, str], float] = {}
 
-    def screen(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[Screening]:
-        """Score each question with its own set of documents. Raises InputError for a question that leaves no room for documents."""
+    def screen(self, questions: Sequence[str], documents: Sequence[Sequence[Document | str]]) -> list[Screening]:
+        """Score each question with its own set of documents, best first. Plain texts get the ids `d1`, `d2`, ... in each set.
+
+        Raises InputError for a question that leaves no room for documents, and for documents that are not text.
+        """
         sets = _sets(questions, documents)
         encodings = self._encode(sets)
         contests = self._contests(sets, encodings)
@@ -99,10 +102,11 @@ class ReaderSieve:
             for item, of_set in zip(sets, contests, strict=True)
         ]
 
-    def leave_one_out(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[list[Removal]]:
+    def leave_one_out(self, questions: Sequence[str], documents: Sequence[Sequence[Document | str]]) -> list[list[Removal]]:
         """For each set, score it without each of its groups of near-identical documents (paper 002, section 6).
 
-        A group that is the whole set is not tried. What was read for `screen` is remembered, so this costs nothing after it.
+        Documents are as `screen` takes them. A group that is the whole set is not tried. What was read for `screen` is remembered, so this
+        costs nothing after it.
         """
         sets = _sets(questions, documents)
         removals: list[list[Removal]] = []
@@ -217,10 +221,10 @@ class ReaderSieve:
         )
 
 
-def _sets(questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[_Set]:
+def _sets(questions: Sequence[str], documents: Sequence[Sequence[Document | str]]) -> list[_Set]:
     sets = []
     for question, docs in zip(questions, documents, strict=True):
-        together = groups(ranked(docs))
+        together = groups(ranked(as_documents(docs)))
         sets.append(_Set(together, [Passage(question, group[0].title, group[0].text) for group in together]))
     return sets
 

@@ -1,6 +1,7 @@
 """The training job: what it leaves, and what it refuses."""
 
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,10 +61,13 @@ def test_a_complete_folder_is_not_trained_again(
 
 
 def test_the_default_precision_trains_on_a_cpu(
-    train_on: Callable[..., TrainingResult], chatml_base: Path, make_example: Callable[..., Example]
+    train_on: Callable[..., TrainingResult], chatml_base: Path, make_example: Callable[..., Example], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Pitfall B5: one setting resolves by device, and the run records the result."""
-    result = train_on(chatml_base, [make_example(1)], precision="auto")
+    with caplog.at_level(logging.INFO):
+        result = train_on(chatml_base, [make_example(1)], precision="auto")
+    assert f"validation loss {result.manifest.validation['loss']:.4f} at step " in caplog.text
+    assert f"written to {result.path}" in caplog.text
     dtype = pick_dtype("auto", torch.device("cpu"))
     assert result.manifest.settings["dtype"] == str(dtype)
     assert {tensor.dtype for tensor in load_file(result.path / "adapter_model.safetensors").values()} == {dtype}

@@ -21,6 +21,7 @@ from sieve.data import leave_out
 from sieve.measure.audit import AUDIT, Audit, AuditSettings
 from sieve.measure.audit_report import read_audit
 from sieve.measure.groups import Limit
+from sieve.measure.probes import Probe
 from sieve.operating import OperatingJob
 from sieve.operating import run as run_operating
 from sieve.predict import Sieve, load
@@ -171,6 +172,12 @@ def test_operating_points_by_the_table_of_the_paper(trained: Trained, tmp_path: 
     assert [(tmp_path / name).read_bytes() for name in ("rates.png", "reliability.png")] == pictures
 
 
+@pytest.mark.parametrize("threshold", [-0.1, 2, float("nan")])
+def test_a_threshold_that_no_score_can_have_is_refused(trained: Trained, threshold: float) -> None:
+    with pytest.raises(ValidationError, match="expected numbers from 0 to 1, as scores are, got"):
+        operating_job(trained, thresholds=[threshold])
+
+
 def test_sets_of_one_class_have_rates_of_that_class_only(trained: Trained, make_examples: Examples, tmp_path: Path) -> None:
     clean = tmp_path / "clean.jsonl"
     write_records(clean, [e for e in make_examples(3, start=80) if e.condition.value == "answerable"])
@@ -200,6 +207,21 @@ def test_the_card_tells_what_a_reader_needs(trained: Trained) -> None:
         assert part in card, part
     low, high = manifest.intervals["macro_f1"]
     assert f"| Macro-F1 at the threshold | {manifest.validation['macro_f1']:.4g} | {low:.3f} to {high:.3f} |" in card
+
+
+def test_the_card_tells_the_sieve_s_own_style_from_that_of_the_data(trained: Trained) -> None:
+    figures = read_audit(trained.out)
+    assert figures is not None
+    values = {"positive": 5, "negative": 5, "auc": 0.8, "low": 0.7, "high": 0.9}
+    names = ("single_document", "bag_of_words", "bag_of_words_training")
+    probes = tuple(Probe.model_validate({"name": name, **values}) for name in names)
+    card = write_card(trained.result.manifest, figures.model_copy(update={"probes": probes}))
+    lines = [line for line in card.splitlines() if line.startswith("- ") and "0.800 (0.700 to 0.900)" in line]
+    assert [line.split(":")[0] for line in lines] == [
+        "- Style tells",
+        "- Of the audit's data, in which style alone would tell, not a failure of this Sieve",
+        "- Of the training data, whose label could be learnt from style",
+    ]
 
 
 def test_a_sieve_that_flags_nothing_says_so_in_its_card(trained: Trained) -> None:

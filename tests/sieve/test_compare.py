@@ -14,7 +14,7 @@ from rag.errors import InputError
 from rag.jsonl import write_records
 from rag.models.lora import LoraSettings
 from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
-from sieve.compare import CompareJob, Comparison, Cost, compared, cost, run, table_rows
+from sieve.compare import Compared, CompareJob, Comparison, Cost, compared, cost, run, table_rows
 from sieve.measure.intervals import Draw
 from sieve.measure.scores import Scored, request
 from sieve.settings import TrainJob
@@ -54,11 +54,15 @@ def test_the_figures_by_hand(make_example: MakeExample) -> None:
     assert row.blame_precision.value == pytest.approx(2 / 3)
     assert row.blame_recall.value == pytest.approx(2 / 5)  # of 1 + 1 + 1 + 2 false documents
     assert (row.form, row.examples, row.documents, row.minutes, row.parameters) == ("joint", 7, None, 2.0, 8)
+    assert table_rows(of_one(row))[0][:3] == ("x", "joint", "7 sets, 2 min")
     settings = {"form": "reader", "data": {"examples": 7}}
     reader = manifest.model_copy(update={"settings": settings, "counts": {"train": {"conflict": 9, "answerable": 11}}})
     row = compared("x", reader, sieve, examples, scored, FREE, DRAW)  # type: ignore[arg-type]
-    comparison = Comparison(sets=7, distracted=4, questions=7, rows=(row,), timed_sets=1, resamples=1, seed=0, data={}, provenance={})
-    assert table_rows(comparison)[0][:3] == ("x", "reader", "20 documents of 7 sets")
+    assert table_rows(of_one(row))[0][:3] == ("x", "reader", "20 documents of 7 sets")
+
+
+def of_one(row: Compared) -> Comparison:
+    return Comparison(sets=7, distracted=4, questions=7, rows=(row,), timed_sets=1, resamples=1, seed=0, data={}, provenance={})
 
 
 class Multiplies:
@@ -111,6 +115,7 @@ def test_the_job(trained: tuple[Path, ...], make_example: MakeExample, tmp_path:
     assert [[kind.group for kind in row.kinds] for row in result.rows] == [["conflict", "negated"]] * 2
     assert all(row.cost.screen_gflop > 0 and row.cost.leave_one_out_gflop > row.cost.screen_gflop for row in result.rows)
     report = (out / "compare.md").read_text()
+    assert "| Sieve | form | training data | " in report
     assert "| sieve-bert | joint | 32 sets | " in report and "| Sieve | conflict (n = 4) | negated (n = 4) |" in report
     assert json.loads((out / "compare.json").read_text())["rows"][1]["kinds"][0]["sets"] == 4
 

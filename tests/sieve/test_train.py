@@ -213,9 +213,14 @@ def test_init_goes_on_from_a_checkpoint(run: Run, job_in: JobIn, make_examples: 
     assert scores(load(tmp_path / "out"), examples) == scores(result.sieve, examples)
 
 
-def test_without_epochs_the_weights_stay_as_they_were(run: Run, job_in: JobIn, make_examples: Examples, tmp_path: Path) -> None:
+def test_without_epochs_the_weights_stay_as_they_were(
+    run: Run, job_in: JobIn, make_examples: Examples, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     model = run.settings.sieve.model
-    result = train(job_in(tmp_path, Path(model.base), lora=model.lora, init=(run.out,), epochs=0), tmp_path / "out")
+    with caplog.at_level(logging.INFO):
+        result = train(job_in(tmp_path, Path(model.base), lora=model.lora, init=(run.out,), epochs=0), tmp_path / "out")
+    found = f"Macro-F1 {result.manifest.validation['macro_f1']:.3f} on validation at threshold {result.manifest.threshold:.4g}"
+    assert f"{found}; written to {tmp_path / 'out'}" in caplog.text
     examples = make_examples(4, start=400)
     assert scores(result.sieve, examples) == pytest.approx(scores(run.result.sieve, examples), abs=1e-4)
 

@@ -53,6 +53,17 @@ def recorded(model: torch.nn.Module) -> Iterator[list[dict[str, torch.Tensor]]]:
         hook.remove()
 
 
+@pytest.mark.parametrize("pooling", ["set", "pairs"])
+def test_plain_texts_are_documents_in_the_order_given(backbone: BackboneOf, pooling: str) -> None:
+    sieve = sieve_of(backbone("bert"), pooling=pooling)
+    texts = [words(3), words(9, 5), words(5, 40)]
+    made = [document(f"d{n}", text) for n, text in enumerate(texts, start=1)]
+    assert sieve.screen(["w1"], [texts]) == sieve.screen(["w1"], [made])
+    assert sieve.leave_one_out(["w1"], [texts]) == sieve.leave_one_out(["w1"], [made])
+    with pytest.raises(InputError, match="expected a question and documents as text"):
+        sieve.screen(["w1"], [[3]])  # type: ignore[list-item]
+
+
 SETS = [
     ("w1 w2", [document("a", words(3)), document("b", words(9, 5))]),
     ("w3", [document("a", words(90, 11)), document("b", words(40, 2))]),

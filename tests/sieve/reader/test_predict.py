@@ -25,6 +25,17 @@ def test_a_score_does_not_depend_on_the_order_of_documents(reader: ReaderSieve) 
     assert scores == pytest.approx([scores[0]] * len(scores), abs=1e-6)
 
 
+def test_plain_texts_are_documents_in_the_order_given(reader: ReaderSieve) -> None:
+    texts = [document.text for document in DOCUMENTS]
+    (plain,) = reader.screen([QUESTION], [texts])
+    (made,) = reader.screen([QUESTION], [DOCUMENTS])
+    assert plain.score == made.score
+    assert list(plain.readings) == ["d1", "d2", "d3", "d4"]
+    assert [removal.ids for removal in reader.leave_one_out([QUESTION], [texts])[0]] == [("d1",), ("d2",), ("d3",), ("d4",)]
+    with pytest.raises(InputError, match=r"got one text; write \[text\]"):
+        reader.screen([QUESTION], texts)
+
+
 def test_a_row_does_not_depend_on_its_batch_mates(reader: ReaderSieve) -> None:
     together = reader.screen([QUESTION] * 3, [DOCUMENTS, DOCUMENTS[:2], DOCUMENTS[2:]])
     reader.batch_tokens = 1
