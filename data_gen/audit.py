@@ -3,7 +3,6 @@
 python -m data_gen.audit data=data/medqa reranker=bge_reranker_large chat@judge=openai_server chat@answerer=openai_server
 """
 
-import logging
 from pathlib import Path
 
 from pydantic import Field
@@ -17,12 +16,9 @@ from data_gen.measure.ranking import rank
 from data_gen.measure.relation import relate
 from data_gen.measure.report import Audit, markdown, render, yields_of
 from rag.checkpoint import sha256
-from rag.models.cached_chat import CachedChat, Price
-from rag.models.chat import ChatModel
+from rag.models.cached_chat import Price, load
 from rag.provenance import command, provenance
-from rag.settings import Component, InputPath, JobSettings, Target
-
-logger = logging.getLogger(__name__)
+from rag.settings import InputPath, JobSettings, Target
 
 AUDIT = "audit.json"
 REPORT = "audit.md"
@@ -74,9 +70,16 @@ def run(settings: AuditJob, out: Path) -> Audit:
         asked=len(asked),
         yields=yields_of((str(s.kind), s.rejected or "used") for case in built.cases for s in case.simulations),
         ranking=rank(asked, settings.reranker.build(), out / RANKED, resamples=resamples, seed=seed) if settings.reranker else None,
-        relation=relate(asked, _chat(settings, settings.judge), resamples=resamples, seed=seed) if settings.judge else None,
+        relation=relate(asked, load(settings.judge, settings.replies, settings.price), resamples=resamples, seed=seed)
+        if settings.judge
+        else None,
         effect=affect(
-            asked, built.examples, _chat(settings, settings.answerer), budget=settings.max_prompt_characters, resamples=resamples, seed=seed
+            asked,
+            built.examples,
+            load(settings.answerer, settings.replies, settings.price),
+            budget=settings.max_prompt_characters,
+            resamples=resamples,
+            seed=seed,
         )
         if settings.answerer
         else None,
@@ -91,11 +94,6 @@ def run(settings: AuditJob, out: Path) -> Audit:
     console.print(render(audit))
     console.print(f"written to {out}", soft_wrap=True, markup=False)
     return audit
-
-
-def _chat(settings: AuditJob, model: Component) -> ChatModel:
-    chat: ChatModel = model.build()
-    return chat if settings.replies is None else CachedChat(chat, settings.replies, settings.price)
 
 
 main = job(run, AuditJob, config_name="data_gen_audit")

@@ -6,6 +6,7 @@ Retrieve, write a reference sentence, label what was retrieved, simulate distrac
 step made of each question stays in `steps/`, so that a run that was killed goes on and rejected documents can be looked at.
 """
 
+import hashlib
 import inspect
 import logging
 from collections import Counter
@@ -27,13 +28,15 @@ from data_gen.pipeline.simulate import KINDS, simulate
 from data_gen.pipeline.steps import DONE, STEPS, VALIDATED, Done, Engine, Step, Work, run, split_of, totals
 from data_gen.pipeline.validate import validate
 from data_gen.questions import Question
+from data_gen.sources.left_out import report
 from rag.errors import InputError
 from rag.jsonl import iter_records, write_records
+from rag.models import cached_chat
 from rag.models.cached_chat import CachedChat, Price
 from rag.models.chat import ChatModel
 from rag.provenance import provenance
 from rag.records import DocumentLabel, Example
-from rag.retrieval.corpus import Corpus
+from rag.retrieval.corpus import CARD, Corpus
 from rag.settings import Component, InputPath, Target
 
 logger = logging.getLogger(__name__)
@@ -50,17 +53,16 @@ class _Chat(NamedTuple):
     replies: Path | None
     price: Price | None
 
-    def start(self) -> CachedChat | ChatModel:
-        model: ChatModel = self.model.build()
-        return model if self.replies is None else CachedChat(model, self.replies, self.price)
+    def start(self) -> ChatModel:
+        return cached_chat.load(self.model, self.replies, self.price)
 
 
 def _corpora(component: Component) -> Iterator[str]:
-    """Fingerprints of the corpora that a retriever's config names."""
+    """Fingerprints of the corpora that a retriever's config names; one that is not there is missed only where a question needs it."""
     for key, value in component.arguments.items():
         if isinstance(value, Component):
             yield from _corpora(value)
-        elif key == "corpus" and isinstance(value, Path):
+        elif key == "corpus" and isinstance(value, Path) and (value / CARD).is_file():
             yield Corpus.open(value).fingerprint
 
 
@@ -112,7 +114,11 @@ class _Simulate:
     lengths: tuple[int, ...]
     seed: int
     name: str = "4_simulate"
-    mark: str = ""
+
+    @property
+    def mark(self) -> str:
+        # The lengths come from all questions, so they may change where a shard's own cases do not.
+        return hashlib.sha256(repr(self.lengths).encode()).hexdigest()
 
     def start(self) -> Work:
         chat = self.chat.start() if self.chat else None
@@ -132,7 +138,7 @@ class _Validate:
         return lambda cases: _spending(judge, lambda: validate(cases, nli, judge, self.seed))
 
 
-def _spending(chat: CachedChat | ChatModel | None, work: Callable[[], list[Case]]) -> Done:
+def _spending(chat: ChatModel | None, work: Callable[[], list[Case]]) -> Done:
     """The work's cases, and what the cache says was asked for them."""
     if not isinstance(chat, CachedChat):
         return Done(work())
@@ -209,11 +215,7 @@ def load(
         examples += sets(case, settings, belongs, split, lineage, reasons)
         if yields is not None:
             yields.update((str(s.kind), s.rejected or "used") for s in case.simulations)
-    for reason, count in sorted(reasons.items()):
-        if count:
-            logger.info("%s: left out %d: %s", split, count, reason)
-    if dropped is not None:
-        dropped.update({reason: count for reason, count in reasons.items() if count})
+    report(split, +reasons, dropped)
     return examples
 
 

@@ -203,6 +203,7 @@ class CachedChat:
         return reply
 
 
-def load(chat: Target, folder: InputPath, price: Price | None = None) -> CachedChat:
-    """The model that a config names, behind a cache in `folder`."""
-    return CachedChat(chat.build(), folder, price)
+def load(chat: Target, folder: InputPath | None, price: Price | None = None) -> ChatModel:
+    """The model that a config names, behind a cache in `folder`; the model itself where no folder is to keep its replies."""
+    model: ChatModel = chat.build()
+    return model if folder is None else CachedChat(model, folder, price)

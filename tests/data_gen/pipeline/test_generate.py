@@ -15,6 +15,7 @@ from data_gen.sources import columns
 from rag.errors import InputError
 from rag.jsonl import iter_records
 from rag.records import Document, DocumentLabel
+from rag.retrieval.bm25_index import Bm25Index
 from rag.settings import Component
 from tests.data_gen.pipeline.stand_ins import QUESTION, Chat, Nli, Shelf, writer
 
@@ -258,3 +259,10 @@ def test_a_passage_much_shorter_than_asked_for_is_rejected(tmp_path):
     report = build(_settings(chat=Component(lambda: Chat(reply), {})), tmp_path)
     assert report.yields["conflict"] == {"no passage: less than half of the length asked for": 10}
     assert report.yields["negated"] == {"used": 10}
+
+
+def test_a_corpus_that_is_not_there_is_missed_only_where_a_question_needs_it(tmp_path):
+    retriever = Component(Bm25Index, {"corpus": tmp_path / "nowhere"})
+    build(_settings(retriever=retriever), tmp_path / "shipped")
+    with pytest.raises(InputError, match="nowhere"):
+        build(_settings(questions=Component(towns, {}), retriever=retriever), tmp_path / "retrieved")
