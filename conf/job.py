@@ -77,6 +77,14 @@ def _run(run: Callable[[SettingsT, Path], Any], settings: type[SettingsT], cfg: 
     run(checked, out)
 
 
+def saved(folder: Path, settings: type[SettingsT], root: Path) -> SettingsT:
+    """The settings that a job's run folder was made with, read back and checked. Raises InputError for a folder that no job wrote."""
+    path = folder / CONFIG_FILE
+    if not path.is_file():
+        raise InputError(f"{folder}: expected the folder of a run, found no {CONFIG_FILE} in it")
+    return check(OmegaConf.to_container(OmegaConf.load(path)), settings, root)
+
+
 def check(values: Any, settings: type[SettingsT], root: Path) -> SettingsT:
     """Check composed values against a settings class. Raises InputError that lists every problem."""
     missing = sorted(_missing(values))

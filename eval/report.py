@@ -60,6 +60,11 @@ REASON_TITLES: Final = {
     Reason.SAGE_FAILED: "the Sage failed",
     Reason.SAGE_TIMEOUT: "the Sage ran out of time",
     Reason.UNPARSED: "the Sage's output could not be read",
+    Reason.UNSUPPORTED: "no document was found to support the answer",
+    Reason.CONTRADICTED: "a document was found to contradict the answer",
+    Reason.INSUFFICIENT: "the documents were found not to suffice",
+    Reason.JUDGE_FAILED: "the judge failed",
+    Reason.JUDGE_TIMEOUT: "the judge ran out of time",
     Reason.POLICY: "this system always abstains",
 }
 GROUP_ENDS: Final = frozenset(

@@ -18,7 +18,7 @@ Match = Literal["exact", "squad", "contains"]
 
 MATCHES: Final[tuple[Match, ...]] = ("exact", "squad", "contains")
 DISTRACTING: Final = frozenset({DocumentLabel.CONFLICT, DocumentLabel.NEGATED, DocumentLabel.ADVERSARIAL})
-GUARD_FAILURES: Final = frozenset({Reason.SIEVE_FAILED, Reason.SIEVE_TIMEOUT, Reason.SAGE_FAILED, Reason.SAGE_TIMEOUT})
+GUARD_FAILURES: Final = frozenset(reason for reason in Reason if reason.value.endswith(("_failed", "_timeout")))
 STAGES: Final = ("sieve", "leave_one_out", "sage", "total")
 
 

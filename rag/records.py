@@ -98,6 +98,16 @@ class Reason(StrEnum):
     """The Sage did not finish before its deadline."""
     UNPARSED = "unparsed"
     """The Sage's output was neither an answer nor the abstention string."""
+    UNSUPPORTED = "unsupported"
+    """A judge of the output found no document that supports the answer."""
+    CONTRADICTED = "contradicted"
+    """A judge of the output found a document that contradicts the answer."""
+    INSUFFICIENT = "insufficient"
+    """A judge of the input found that the documents do not suffice for an answer."""
+    JUDGE_FAILED = "judge_failed"
+    """A judge crashed, or what it said could not be read."""
+    JUDGE_TIMEOUT = "judge_timeout"
+    """A judge did not finish before its deadline."""
     POLICY = "policy"
     """The system abstains by construction, whatever the documents say."""
 
@@ -231,6 +241,10 @@ class Prediction(Record):
     """Ids whose removal lowers the Sieve's score most (near-identical documents count as one)."""
     removed: tuple[Text, ...] = ()
     """Ids that filtering removed before the Sage read the rest."""
+    recovery: tuple[Text, ...] = ()
+    """What followed a first abstention, in order: `filtered`, `re_retrieved`, `escalated`, `queued`; an answer came of the last of them."""
+    added: tuple[Document, ...] = ()
+    """Documents that a second retrieval found, best first; none where there was none."""
     dropped: tuple[Text, ...] = ()
     """Ids that the prompt's budget dropped: a suffix of the ranking."""
     trimmed: tuple[Text, ...] = ()

@@ -18,7 +18,9 @@ import sieve.data
 import sieve.settings
 import sieve.train
 from conf.job import check
-from eval.pipeline import EXAMPLES, PREDICTIONS, EvalJob, Evaluation, evaluate
+from eval.pipeline import Evaluation, evaluate
+from eval.predict import EXAMPLES, PREDICTIONS
+from eval.settings import EvalJob
 from rag import jsonl
 from rag.errors import InputError
 from rag.jsonl import iter_records, read_examples, write_records

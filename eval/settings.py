@@ -1,0 +1,31 @@
+"""What `eval.pipeline` asks for, as types; other jobs read it back from a run's folder."""
+
+from typing import Any
+
+from pydantic import Field
+
+from eval.score import Match
+from rag.settings import InputPath, JobSettings, Target
+
+
+class EvalJob(JobSettings):
+    """Settings of this job."""
+
+    dataset: Target
+    """A function that returns Examples."""
+    sieve: dict[str, Any] | None = None
+    """What the Sieve's checkpoint was trained as, for systems that have one."""
+    sage: dict[str, Any] | None = None
+    """What the Sage's checkpoint was trained as, for systems that have one."""
+    system: Target
+    """A function or class that gives a `serve.systems.System`."""
+    predictions: InputPath | None = None
+    """Score this file instead of running a system; the examples are those beside it, or the data set where there are none."""
+    batch_size: int = Field(ge=1)
+    """Examples given to the system, and written to disk, at a time."""
+    match: Match
+    """When an answer counts as correct."""
+    resamples: int = Field(ge=1)
+    """Bootstrap resamples, drawn by question."""
+    show: int = Field(ge=0)
+    """Examples to show in the terminal, balanced over conditions."""
