@@ -6,9 +6,11 @@ LOCAL := checkpoints/local
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format data-local train-local clean
+PROFILE ?= local
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@echo "  make table7       A table or figure of the paper, by conf/experiment (PROFILE=local, or paper)"
 
 setup: $(VENV)/.installed  ## Make a virtual environment with pinned packages and the small models' weights
 
@@ -75,6 +77,12 @@ train-local: data-local  ## Train the shipped checkpoints again (about three hou
 		data.audit=data/rgb_audit/test.jsonl out=runs/local/sieve
 	$(BIN)/python -m sage.train profile=local 'data.train=[data/simpleqa_sage/train.jsonl,data/demo_sage/train.jsonl]' \
 		data.validation=data/simpleqa_validation/validation.jsonl sage.train.eval_steps=25 out=runs/local/sage
+
+table%: setup
+	PYTHON=$(BIN)/python scripts/experiment.sh $@ $(PROFILE)
+
+figure%: setup
+	PYTHON=$(BIN)/python scripts/experiment.sh $@ $(PROFILE)
 
 clean:  ## Remove runs, generated data and caches; checkpoints and the virtual environment stay
 	rm -rf runs data build *.egg-info .mypy_cache .ruff_cache .hypothesis

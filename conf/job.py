@@ -1,4 +1,4 @@
-"""Run a plain function as a Hydra job: compose and check its config, make its run folder, save what it was run with."""
+"""Run a plain function as a Hydra job: compose and check its config, make its run folder, save what it was run with; sweeps, and what follows."""
 
 import dataclasses
 import difflib
@@ -6,20 +6,25 @@ import functools
 import hashlib
 import json
 import logging
+import re
 import secrets
 import sys
+import traceback
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import hydra
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.conf import HydraConf
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
+from hydra.experimental.callback import Callback
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from pydantic import ValidationError
 
@@ -27,13 +32,28 @@ from rag.errors import InputError, nearest
 from rag.jsonl import describe, read_json
 from rag.processes import rank, world_size
 from rag.provenance import provenance
-from rag.settings import Settings
+from rag.settings import Settings, locate
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
 CONFIG_FILE = "config.yaml"
 RUN_FILE = "run.json"
 FOLDER = Path(__file__).parent
+FREE = frozenset({"out", "table"})
+"""Keys that decide nothing about a run's results: a run may go on under others."""
+UNNAMED = frozenset({"experiment", "profile", "out"})
+"""Keys that the name of a run in a sweep leaves out: they are the same in all of them."""
+
+
+def _by_profile(choices: DictConfig, *, _root_: DictConfig) -> Any:
+    """What a config says under the chosen profile: `${by_profile:{local: 3, paper: 5}}`."""
+    chosen = OmegaConf.select(_root_, "hydra.runtime.choices.profile") or HydraConfig.get().runtime.choices["profile"]
+    if chosen not in choices:
+        raise InputError(f"profile={chosen}: expected one of {', '.join(map(str, choices))} here")
+    return choices[chosen]
+
+
+OmegaConf.register_new_resolver("by_profile", _by_profile, replace=True)
 
 
 def job(run: Callable[[SettingsT, Path], Any], settings: type[SettingsT], config_name: str) -> Callable[[], None]:
@@ -71,10 +91,63 @@ def _fail(message: str) -> None:
 def _run(run: Callable[[SettingsT, Path], Any], settings: type[SettingsT], cfg: DictConfig, config_name: str) -> None:
     root = Path(HydraConfig.get().runtime.cwd)
     values = cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True, throw_on_missing=False))
+    context = HydraConfig.get()
+    if context.mode is RunMode.MULTIRUN and values.get("out") is None:
+        values["out"] = str(Path(context.sweep.dir) / _name([_parse(text) for text in context.overrides.task]))
     checked = check(values, settings, root)
-    out = run_folder(values, root, config_name, list(HydraConfig.get().overrides.task))
+    out = run_folder(values, root, config_name, list(context.overrides.task))
     logging.getLogger(__name__).info("run folder: %s", out)
     run(checked, out)
+
+
+class Swept(NamedTuple):
+    """One run of a sweep."""
+
+    folder: Path
+    overrides: dict[str, str]
+    """What the sweep gave it and the command line, by key."""
+
+
+class AfterSweep(Callback):
+    """Hydra's callback for what is made of all runs of a sweep when the last one is done, such as a table of them."""
+
+    def __init__(self, call: str, key: str) -> None:
+        """Call the function that `call` names with the sweep's folder, its runs in order, and the config's node `key`."""
+        self.call = call
+        self.key = key
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        """Runs whose folders the user chose by `out=` are not the sweep's to find; without any there is nothing to do."""
+        folder = Path(config.hydra.sweep.dir)
+        runs = [run for run in _swept(folder, config) if (run.folder / RUN_FILE).is_file()]
+        if not runs:
+            return
+        try:
+            locate(self.call)(folder, runs, OmegaConf.to_container(config[self.key], resolve=True))
+        except InputError as error:
+            _fail(str(error))
+        except Exception:
+            # Hydra would turn it into a warning, and the command would seem to have succeeded.
+            traceback.print_exc()
+            sys.exit(1)
+
+
+def _swept(folder: Path, config: DictConfig) -> Iterator[Swept]:
+    params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
+    wanted = OverridesParser.create().parse_overrides([*params, *config.hydra.overrides.task])
+    for chunk in BasicSweeper.split_arguments(wanted, max_batch_size=None):
+        for texts in chunk:
+            overrides = [_parse(text) for text in texts]
+            named = {o.get_key_element(): o.get_value_element_as_str() for o in overrides}
+            yield Swept(folder / _name(overrides), named)
+
+
+def _name(overrides: Sequence[Override]) -> str:
+    """A run's folder within its sweep: what was given to it, in characters that no file system and no command line minds."""
+    kept = [o for o in overrides if o.get_key_element() not in UNNAMED and not o.get_key_element().startswith("hydra")]
+    name = "__".join(f"{o.get_key_element().lstrip('+')}-{o.get_value_element_as_str()}" for o in kept)
+    plain = re.sub(r"[^\w.-]+", "_", name) or "run"
+    return plain if len(plain) <= 120 else f"{plain[:100]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
 def saved(folder: Path, settings: type[SettingsT], root: Path) -> SettingsT:
@@ -121,7 +194,7 @@ def run_folder(values: dict[str, Any], root: Path, config_name: str, overrides: 
         out = root / Path(str(values["out"])).expanduser()
     if rank() != 0:
         return out
-    settings = {key: value for key, value in values.items() if key != "out"}
+    settings = {key: value for key, value in values.items() if key not in FREE}
     record = {"job": config_name, "settings": _digest(settings), "overrides": list(overrides), "versions": provenance()}
     if _is_empty(out):
         _save(out, values, record)
@@ -170,7 +243,7 @@ def _require_same(out: Path, record: dict[str, Any], settings: dict[str, Any]) -
 
 def _differences(before: Any, after: Any, prefix: str = "") -> list[str]:
     if isinstance(before, dict) and isinstance(after, dict):
-        names = (set(before) | set(after)) - ({"out"} if not prefix else set())
+        names = (set(before) | set(after)) - (FREE if not prefix else set())
         return [key for n in names for key in _differences(before.get(n), after.get(n), f"{prefix}.{n}" if prefix else str(n))]
     return [] if before == after else [prefix]
 
@@ -183,8 +256,21 @@ def check_overrides(arguments: Sequence[str], settings: type[Settings], config_n
     overrides = [_parse(argument) for argument in arguments if "=" in argument and not argument.startswith("-")]
     choices = [override.input_line or "" for override in overrides if override.key_or_group in _groups()]
     for override in overrides:
+        if override.key_or_group == "experiment" and (problem := _of_another_job(str(override.value()), config_name)):
+            raise InputError(problem)
         if problem := _unknown(override, settings, config_name, choices):
             raise InputError(problem)
+
+
+def _of_another_job(experiment: str, config_name: str) -> str | None:
+    """An experiment says in its first lines which job it is of."""
+    path = FOLDER / "experiment" / f"{experiment}.yaml"
+    wanted = f"# python -m {config_name.replace('_', '.', 1)} experiment={experiment} "
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    if not lines or any(line.startswith(wanted) for line in lines):
+        return None
+    own = next(line for line in lines if f"experiment={experiment} " in line)
+    return f"experiment={experiment} is one of another job: {own.removeprefix('# ')}"
 
 
 def _parse(argument: str) -> Override:

@@ -38,6 +38,8 @@ class BuildSettings(Settings):
     """Corpus for configs of retrievers to refer to."""
     out: str | None = None
     """Folder for the files."""
+    checkpoint_folder: str = "checkpoints/paper"
+    """Of the profile, which experiments choose sizes by; a build has no use for it."""
     seed: int | None = None
     """Replaces the source's own seed where it is set."""
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from eval.score import MetricRow
+from eval.tables import Average
 
 
-def plot_trade_off(names: Sequence[str], x: Sequence[MetricRow], y: Sequence[MetricRow], labels: tuple[str, str], path: Path) -> None:
+def plot_trade_off(names: Sequence[str], x: Sequence[Average], y: Sequence[Average], labels: tuple[str, str], path: Path) -> None:
     """Draw one point with its two intervals for each name, joined in the order given. A point without a value is not drawn."""
     figure = Figure(figsize=(6, 4.5), layout="constrained")
     axes = figure.add_subplot(xlabel=labels[0], ylabel=labels[1], xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
@@ -23,8 +23,10 @@ def plot_trade_off(names: Sequence[str], x: Sequence[MetricRow], y: Sequence[Met
     figure.savefig(path, format="png", metadata={"Software": None})
 
 
-def _reach(row: MetricRow) -> list[list[float]] | None:
-    """How far the interval goes below and above the value; a resampled interval need not hold it."""
+def _reach(row: Average) -> list[list[float]] | None:
+    """How far the interval, or the spread over runs, goes below and above the value; a resampled interval need not hold it."""
+    if row.value is not None and row.spread is not None:
+        return [[row.spread], [row.spread]]
     if row.value is None or row.low is None or row.high is None:
         return None
     return [[max(0.0, row.value - row.low)], [max(0.0, row.high - row.value)]]

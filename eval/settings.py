@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from eval.score import Match
+from eval.sweep import SweepTable
 from rag.settings import InputPath, JobSettings, Target
 
 
@@ -17,6 +18,10 @@ class EvalJob(JobSettings):
     """What the Sieve's checkpoint was trained as, for systems that have one."""
     sage: dict[str, Any] | None = None
     """What the Sage's checkpoint was trained as, for systems that have one."""
+    sieve_checkpoint: str | None = None
+    """Folder that systems take the Sieve from, for configs to refer to."""
+    sage_checkpoint: str | None = None
+    """Folder that systems take the Sage from, for configs to refer to."""
     system: Target
     """A function or class that gives a `serve.systems.System`."""
     predictions: InputPath | None = None
@@ -29,3 +34,5 @@ class EvalJob(JobSettings):
     """Bootstrap resamples, drawn by question."""
     show: int = Field(ge=0)
     """Examples to show in the terminal, balanced over conditions."""
+    table: SweepTable | None = None
+    """What becomes of the runs of a sweep; a single run has no use for it."""

@@ -35,8 +35,8 @@ class JobSettings(Settings):
     """Folder of the run; a new one under `runs/` where it is none."""
     seed: int = 0
     """Seed of everything random in the job."""
-    checkpoints: str = "checkpoints/paper"
-    """Folder of the profile's checkpoints, for configs to refer to."""
+    checkpoint_folder: str = "checkpoints/paper"
+    """Where the profile's checkpoints are, for configs to refer to."""
 
 
 def _resolve(path: Path, info: ValidationInfo) -> Path:
@@ -72,7 +72,7 @@ def _bind(node: Any, info: ValidationInfo) -> Component:
     if not isinstance(node, dict) or not isinstance(node.get("_target_"), str):
         raise ValueError(f"expected a mapping with a `_target_` such as 'package.module.function', got {node!r}")
     given = {key: value for key, value in node.items() if key != "_target_"}
-    target = _locate(node["_target_"])
+    target = locate(node["_target_"])
     parameters = inspect.signature(target).parameters
     hints = typing.get_type_hints(inspect.unwrap(_function(target)), include_extras=True)
     problems = [f"unknown key '{key}'{nearest(key, parameters)}" for key in given if key not in parameters]
@@ -101,7 +101,8 @@ def _function(target: Callable[..., Any]) -> Callable[..., Any]:
     return target.__init__ if inspect.isclass(target) else getattr(target, "__func__", target)
 
 
-def _locate(path: str) -> Callable[..., Any]:
+def locate(path: str) -> Callable[..., Any]:
+    """The callable that a dotted path names. Raises ValueError where there is none."""
     parts = path.split(".")
     for split in range(len(parts) - 1, 0, -1):
         name = ".".join(parts[:split])

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Protocol, get_args
 from pydantic import Field
 
 from rag.errors import InputError, nearest
+from rag.prompts import QaPrompt
 from rag.records import Document, Prediction, Query, Reason, RetrievalState
 from rag.settings import InputPath
 from sage.predict import SageSettings
@@ -127,6 +128,7 @@ def load(
     sieve: InputPath,
     sage: InputPath | None,
     on_flag: OnFlag = "abstain",
+    prompt: QaPrompt | None = None,
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None,
     sieve_deadline: Annotated[float, Field(gt=0)] | None = None,
     sage_deadline: Annotated[float, Field(gt=0)] | None = None,
@@ -136,10 +138,15 @@ def load(
 ) -> SieveAndSage:
     """Load both stages from their checkpoint folders; `threshold` none means the one stored with the Sieve.
 
-    Without a folder for the Sage its untrained base is asked under the prompt of `sage_settings` (paper 002, table 9, "+ Sieve ft.").
+    Without a folder for the Sage its untrained base is asked under `prompt`, or that of `sage_settings` (paper 002, table 9, "+ Sieve ft.").
     Raises InputError for a folder that is no checkpoint of its stage, that was not trained as the settings say, where they are given,
-    or whose base is missing or another one.
+    whose base is missing or another one, and for a
+    `prompt` that a trained Sage would not read.
     """
+    if prompt is not None:
+        if sage is not None or sage_settings is None:
+            raise InputError(f"prompt={prompt}: a trained Sage reads the prompt it was trained with; set system.sage=null for its base")
+        sage_settings = sage_settings.model_copy(update={"inputs": sage_settings.inputs.under(prompt)})
     return SieveAndSage(
         sieve_stage.load(sieve, device=device, expected=sieve_settings),
         load_sage(sage, sage_settings, device),

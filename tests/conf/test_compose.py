@@ -48,7 +48,8 @@ JOBS: dict[str, type[Settings]] = {
 NO_JOB = "run_folder"
 FILES = sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.yaml"))
 ROOTS = [name for name in FILES if "/" not in name and name != NO_JOB]
-CHOICES = [name for name in FILES if "/" in name]
+CHOICES = [name for name in FILES if "/" in name and not name.startswith("experiment/")]
+"""Those of experiments are in test_experiments.py: each is for one job alone."""
 
 
 @functools.cache
@@ -113,7 +114,7 @@ def test_a_root_yaml_composes_and_fits_its_job(root: str) -> None:
 def test_a_root_yaml_composes_under_both_profiles(root: str, profile: str) -> None:
     composed = compose(root, f"profile={profile}")
     check(filled(composed), JOBS[root], Path("/root"))
-    assert composed["checkpoints"] == f"checkpoints/{profile}"
+    assert composed["checkpoint_folder"] == f"checkpoints/{profile}"
 
 
 @pytest.mark.parametrize(("choice", "slot"), USES, ids=[f"{slot.root}-{slot.key}-{choice}" for choice, slot in USES])

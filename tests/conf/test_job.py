@@ -309,7 +309,7 @@ class TestRunFolder:
         assert all(len((folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()) == 5 for folder in folders)
 
     def test_the_saved_config_is_resolved_and_needs_no_hydra_to_load(self, command: Callable[..., Any], tmp_path: Path) -> None:
-        ran = command(*EVAL[:2], "profile=local", "checkpoints=no", "system.threshold=2e-5", "dataset.limit=5")
+        ran = command(*EVAL[:2], "profile=local", "checkpoint_folder=no", "system.threshold=2e-5", "dataset.limit=5")
         text = (ran.out / "config.yaml").read_text(encoding="utf-8")
         assert "${" not in text
         saved = yaml.safe_load(text)
@@ -320,6 +320,7 @@ class TestRunFolder:
             "sieve": "no/sieve",
             "sage": "no/sage",
             "on_flag": "abstain",
+            "prompt": None,
             "threshold": 2e-5,
             "sieve_deadline": None,
             "sage_deadline": None,
@@ -329,7 +330,7 @@ class TestRunFolder:
             exclude={"dataset", "system"}
         )
         run = json.loads((ran.out / "run.json").read_text(encoding="utf-8"))
-        assert run["overrides"] == ["profile=local", "checkpoints=no", "system.threshold=2e-5", "dataset.limit=5"]
+        assert run["overrides"] == ["profile=local", "checkpoint_folder=no", "system.threshold=2e-5", "dataset.limit=5"]
         assert {"commit", "python", "torch", "transformers"} <= set(run["versions"])
 
     def test_the_saved_values_equal_the_composed_ones(self, tmp_path: Path) -> None:

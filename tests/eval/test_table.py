@@ -9,8 +9,9 @@ import pytest
 
 from eval.figures import plot_trade_off
 from eval.report import write_report
-from eval.score import MetricRow, score
+from eval.score import score
 from eval.table import TableJob, tabulate
+from eval.tables import Average
 from rag.errors import InputError
 from rag.jsonl import write_records
 from rag.records import Condition, Document, Example, Prediction, Reason, RetrievalState
@@ -69,7 +70,7 @@ def test_the_table_holds_each_runs_numbers_in_the_order_given(run_at: Callable[.
     row = next(line for line in table if line.startswith("| 1:1 |"))
     assert row.split(" | ")[1].startswith("1.000 (1.000 to 1.000)") and row.split(" | ")[2].startswith("0.667 (")
     assert row.endswith("| 4 / 2 | 2 / 0 | n/a | 8 |")
-    assert [run["name"] for run in json.loads((out / "table.json").read_text(encoding="utf-8"))["runs"]] == ["1:1", "10:1"]
+    assert [row["name"] for row in json.loads((out / "table.json").read_text(encoding="utf-8"))["rows"]] == ["1:1", "10:1"]
     assert (out / "table.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -97,9 +98,9 @@ def test_runs_that_scored_again_have_no_examples_beside_them(run_at: Callable[..
     assert [run.name for run in tabulate(job(runs=runs), tmp_path)] == ["a", "b"]
 
 
-@pytest.mark.parametrize("names", [("one",), ("same", "same")])
+@pytest.mark.parametrize("names", [("one",), ("one", "two", "three")])
 def test_names_that_do_not_name_each_run_are_refused(names: tuple[str, ...], run_at: Callable[..., Path], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="names: expected one name for each of 2 runs, all different"):
+    with pytest.raises(InputError, match="names: expected one name for each of 2 runs, got"):
         tabulate(job(runs=[run_at("a", 6), run_at("b", 2)], names=names), tmp_path)
 
 
@@ -120,7 +121,7 @@ def test_a_metric_that_does_not_apply_is_neither_drawn_nor_shown_as_zero(run_at:
 
 
 def test_an_interval_that_does_not_hold_its_value_is_drawn_one_sided(tmp_path: Path) -> None:
-    row = MetricRow(name="coverage", value=0.5, low=0.6, high=0.7, n=3, questions=3)
+    row = Average(value=0.5, low=0.6, high=0.7, runs=1)
     plot_trade_off(["a"], [row], [row], ("x", "y"), tmp_path / "p.png")
     assert (tmp_path / "p.png").stat().st_size > 1000
 
@@ -128,7 +129,7 @@ def test_an_interval_that_does_not_hold_its_value_is_drawn_one_sided(tmp_path: P
 def test_runs_that_differ_on_purpose_stand_side_by_side(run_at: Callable[..., Path], tmp_path: Path) -> None:
     runs = [run_at("all", 6), run_at("fewer", 2, EXAMPLES[:6])]
     table = tabulate(job(runs=runs, same_examples=False, plot=None), tmp_path)
-    assert [(run.n, run.commit) for run in table] == [(8, "abc"), (6, "abc")]
+    assert [(run.n, run.commit) for row in table for run in row.runs] == [(8, "abc"), (6, "abc")]
     assert not (tmp_path / "table.png").exists()
 
 
@@ -137,3 +138,21 @@ def test_a_metric_that_does_not_exist_is_named_with_its_neighbour(run_at: Callab
         tabulate(job(runs=[run_at("a", 6)], columns=["macro_f2"]), tmp_path)
     with pytest.raises(InputError, match="plot: no metric is called 'coverages'.*coverage"):
         tabulate(job(runs=[run_at("b", 6)], plot=["coverages", "macro_f1"]), tmp_path)
+
+
+def test_runs_of_one_name_are_averaged_with_their_spread(run_at: Callable[..., Path], tmp_path: Path) -> None:
+    """Hand-computed: coverage 1.0 and 0.5 give 0.75, and their standard deviation is 0.354; counts are summed."""
+    runs = [run_at("seed-0", 6), run_at("seed-1", 2), run_at("other", 4)]
+    averaged, single = tabulate(job(runs=runs, names=("ours", "ours", "theirs"), plot=None), tmp_path)
+    coverage = averaged.metrics["coverage"]
+    assert (coverage.value, coverage.runs, coverage.low) == (0.75, 2, None)
+    assert coverage.spread == pytest.approx(0.35355, abs=1e-5)
+    assert single.metrics["coverage"].spread is None and single.metrics["coverage"].low is not None
+    row = next(line for line in (tmp_path / "table.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ours |"))
+    assert row.split(" | ")[1] == "0.750 ± 0.354 (2)" and row.endswith("| 6 / 2 | 6 / 2 | n/a | 16 |")
+
+
+def test_a_metric_that_one_run_lacks_is_averaged_over_the_others(run_at: Callable[..., Path], tmp_path: Path) -> None:
+    runs = [run_at("a", 6), run_at("b", 2, EXAMPLES[4:])]
+    [row] = tabulate(job(runs=runs, names=("both", "both"), same_examples=False, plot=None), tmp_path)
+    assert (row.metrics["coverage"].value, row.metrics["coverage"].runs, row.metrics["coverage"].spread) == (1.0, 1, None)

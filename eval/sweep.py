@@ -1,0 +1,100 @@
+"""What is made of the runs of a sweep when the last one is done: one table, its rows named by what the sweep varied, seeds averaged."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import Field, ValidationError
+from rich.console import Console
+
+from eval import tables
+from eval.tables import Row
+from rag.errors import InputError
+from rag.jsonl import describe
+from rag.provenance import command, provenance
+from rag.records import Text
+from rag.settings import Settings
+
+
+class SweptRun(Protocol):
+    """One run of a sweep."""
+
+    @property
+    def folder(self) -> Path:
+        """Its run folder."""
+        ...
+
+    @property
+    def overrides(self) -> dict[str, str]:
+        """What it was given, by key."""
+        ...
+
+
+class SweepTable(Settings):
+    """How the runs of a sweep become a table."""
+
+    title: Text = "Runs of a sweep"
+    columns: tuple[Text, ...] = Field(min_length=1)
+    """Metrics of the reports."""
+    average: tuple[Text, ...] = ()
+    """Keys of seeds: runs that differ in these alone make one row, their mean with its spread."""
+    plot: tuple[Text, Text] | None = None
+    """Two metrics, the first along and the second up; no picture where it is none."""
+    note: Text = ""
+    """What a reader of the table should know, such as how much smaller than the paper's it is."""
+
+
+def tabulate(folder: Path, runs: Sequence[SweptRun], table: Mapping[str, Any]) -> list[Row]:
+    """Write `table.json`, `table.md` and, where asked for, `table.png` into the sweep's folder.
+
+    A sweep may change the data, so rows are not required to be on the same examples; the matching rule must be the same.
+    Raises InputError for a metric that no report has.
+    """
+    try:
+        settings = SweepTable.model_validate(table)
+    except ValidationError as error:
+        raise InputError(f"table: {describe(error, SweepTable)}") from error
+    tables.require_metrics(columns=settings.columns, plot=settings.plot or ())
+    read = [tables.read(run.folder, (*settings.columns, *(settings.plot or ()))) for run in runs]
+    tables.require_alike([run.folder for run in runs], [report for _, report in read], same_examples=False)
+    rows = tables.rows(names([run.overrides for run in runs], settings.average), [run for run, _ in read])
+    notes = " ".join(part for part in (settings.note, tables.how_made(read[0][1])) if part)
+    console = Console(width=160)
+    console.print(
+        tables.write(folder, settings.title, rows, settings.columns, notes, {"command": command("eval.pipeline"), **provenance()})
+    )
+    if settings.plot is not None:
+        plot_rows(rows, settings.plot, folder / "table.png")
+    console.print(f"written to {folder}", soft_wrap=True, markup=False)
+    return rows
+
+
+def names(overrides: Sequence[Mapping[str, str]], average: Sequence[str]) -> list[str]:
+    """A name for each run: the values that vary between the runs, but for those of `average`; `K=3`, or `demo, K=3` where two keys vary.
+
+    A key is named by its last part where its value alone would say nothing, which is where it is a number, a list, nothing or true or false.
+    """
+    varying = [
+        key
+        for key in dict.fromkeys(key for given in overrides for key in given)
+        if key not in average and len({given.get(key) for given in overrides}) > 1
+    ]
+    return [", ".join(_named(key, given.get(key, "unset")) for key in varying) or "all" for given in overrides]
+
+
+def _named(key: str, value: str) -> str:
+    tells = value[:1].isalpha() and value not in ("null", "true", "false", "unset")
+    return value if tells else f"{key.rpartition('.')[2]}={value}"
+
+
+def plot_rows(rows: Sequence[Row], plot: tuple[str, str], path: Path) -> bool:
+    """Draw the rows; whether matplotlib is there to draw with."""
+    try:
+        from eval.figures import plot_trade_off
+    except ImportError:
+        return False
+    from eval.report import METRIC_TITLES
+
+    x, y = ([row.metrics[column] for row in rows] for column in plot)
+    plot_trade_off([row.name for row in rows], x, y, (METRIC_TITLES[plot[0]], METRIC_TITLES[plot[1]]), path)
+    return True
