@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 
 from rag.errors import InputError
 
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
 
 def squad_normalize(text: str) -> str:
     """The stock SQuAD rule: lower case, ASCII punctuation and English articles removed, white space collapsed.
@@ -19,7 +21,7 @@ def squad_normalize(text: str) -> str:
     Its known faults are kept on purpose: `A` becomes empty, `3.5` equals `35`, `-5` equals `5`, `C++` equals `C#`, while typographic quotes and
     dashes and the two spellings of `é` are kept apart.
     """
-    lowered = "".join(character for character in text.lower() if character not in string.punctuation)
+    lowered = text.lower().translate(_NO_PUNCTUATION)
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", lowered).split())
 
 
