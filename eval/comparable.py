@@ -25,7 +25,8 @@ class Print(NamedTuple):
 
     content: tuple[int, ...]
     """One hash for each of `CONTENT`; equal within one process only."""
-    index: tuple[tuple[str, str], ...]
+    found_in: tuple[tuple[str, str], ...]
+    """Role and name of what retrieved the documents."""
 
 
 class Difference(Record):
@@ -67,7 +68,7 @@ def index_differences(before: Mapping[str, Print], after: Mapping[str, Print]) -
     """How the indexes differ that the examples in both runs name."""
     found: Counter[tuple[str, str | None, str | None]] = Counter()
     for name in before.keys() & after.keys():
-        first, second = dict(before[name].index), dict(after[name].index)
+        first, second = dict(before[name].found_in), dict(after[name].found_in)
         found.update((role, first.get(role), second.get(role)) for role in {*first, *second} if first.get(role) != second.get(role))
     return [f"{role} is {_told(a)} and {_told(b)} ({count} examples)" for (role, a, b), count in sorted(found.items(), key=str)]
 

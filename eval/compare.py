@@ -206,7 +206,9 @@ def _show(
     show: int,
 ) -> None:
     console = Console(width=140)
-    console.print(tables.terminal(tables.counts_header(), tables.counts_rows(rows, steps), (0, len(tables.COLUMNS) + 1)), tables.LEGEND)
+    # What moved follows, run by run: beside the counts it has no room.
+    ended = [row[:-1] for row in tables.counts_rows(rows, steps)]
+    console.print(tables.terminal(tables.counts_header()[:-1], ended), tables.LEGEND)
     for step, (before, after, found) in zip(steps, differences, strict=True):
         console.print(f"\n{after} against {before}: {tables.headline(step)}", markup=False)
         if step.transfers:

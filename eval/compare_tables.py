@@ -63,7 +63,7 @@ def headline(step: Comparison) -> str:
 
 def transfer_rows(transfers: Sequence[Transfer], show: int | None = None) -> list[tuple[str, ...]]:
     """One row for each moved example: from, to, id, question, effect; where some are not shown, a row says how many."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for transfer in transfers:
         shown = transfer.moved if show is None else transfer.moved[:show]
         rows += [(transfer.origin.value, transfer.target.value, m.id, one_line(m.question), m.effect) for m in shown]

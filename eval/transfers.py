@@ -232,7 +232,7 @@ def mcnemar(gains: int, losses: int) -> float:
     for k in range(1, smaller + 1):
         ways = ways * (n - k + 1) // k
         total += ways
-    return min(1.0, 2 * total / 2**n)
+    return float(min(1.0, 2 * total / 2**n))
 
 
 def metric_differences(
