@@ -232,7 +232,7 @@ def with_runs(arguments: Sequence[str]) -> list[str]:
         leading += 1
     if not leading:
         return list(arguments)
-    quoted = ",".join(json.dumps(path, ensure_ascii=False) for path in arguments[:leading])
+    quoted = ",".join('"' + path.replace('"', '\\"') + '"' for path in arguments[:leading])
     return [f"runs=[{quoted}]", *arguments[leading:]]
 
 

@@ -9,12 +9,15 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from rag.errors import InputError
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
+# The same few gold answers are compared with one answer by several rules, and with the answers to all variants of a question.
+@lru_cache(maxsize=1024)
 def squad_normalize(text: str) -> str:
     """The stock SQuAD rule: lower case, ASCII punctuation and English articles removed, white space collapsed.
 
@@ -50,6 +53,7 @@ _GROUPED = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9]|,[0-9]
 _ARTICLES = re.compile(r"\A(?:(?:a|an|the) )+(?=.)")
 
 
+@lru_cache(maxsize=1024)
 def normalize(text: str) -> str:
     """The project's rule for comparing answers. Idempotent; empty only for blank text.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -394,6 +395,12 @@ def test_scores_on_other_questions_are_not_subtracted(make_run: MakeRun, tmp_pat
 )
 def test_leading_paths_become_runs(given: list[str], expected: list[str]) -> None:
     assert with_runs(given) == expected
+
+
+@pytest.mark.parametrize("path", ["runs/a b", "runs/ü,1", 'q"q', "it's", "a[0]", "C:\\runs", "{x}", "a:b", "null", "007"])
+def test_hydra_reads_a_path_as_it_was_typed(path: str) -> None:
+    [override] = with_runs([path])
+    assert [str(each) for each in OverridesParser.create().parse_override(override).value()] == [path]
 
 
 def test_a_folder_of_a_sweep_may_have_an_equals_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
