@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import Field
 from rich.console import Console
@@ -35,13 +35,13 @@ from rag.errors import InputError
 from rag.jsonl import iter_records, read_json
 from rag.provenance import command, provenance
 from rag.records import Example, Prediction, Text
-from rag.settings import InputPath, JobSettings
+from rag.settings import Files, JobSettings
 
 
 class CompareJob(JobSettings):
     """Settings of this job."""
 
-    runs: Annotated[tuple[InputPath, ...], Field(min_length=2)]
+    runs: Files
     """Folders of `eval.pipeline`, the baseline first, then one for each change."""
     names: tuple[Text, ...] | None = None
     """What to call them; the folders' names where it is none."""
@@ -79,6 +79,8 @@ def compare(settings: CompareJob, out: Path) -> Comparisons:
 
     Raises InputError for a folder that holds no finished run, and for runs whose examples, index or decoding differ where that is not allowed.
     """
+    if len(settings.runs) < 2:
+        raise InputError(f"runs: expected two folders or more, the baseline first, got {settings.runs[0]} alone")
     runs = [_read(name, folder, settings.match) for name, folder in zip(_names(settings), settings.runs, strict=True)]
     notes = _require_comparable(runs, settings.allow)
     common = set.intersection(*(set(run.ended) for run in runs))
