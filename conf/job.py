@@ -152,10 +152,15 @@ def _name(overrides: Sequence[Override]) -> str:
 
 def saved(folder: Path, settings: type[SettingsT], root: Path) -> SettingsT:
     """The settings that a job's run folder was made with, read back and checked. Raises InputError for a folder that no job wrote."""
+    return check(saved_values(folder), settings, root)
+
+
+def saved_values(folder: Path) -> dict[str, Any]:
+    """As `saved`, but as they were written: also those of an earlier version of the code, whose keys may have had other names."""
     path = folder / CONFIG_FILE
     if not path.is_file():
         raise InputError(f"{folder}: expected the folder of a run, found no {CONFIG_FILE} in it")
-    return check(OmegaConf.to_container(OmegaConf.load(path)), settings, root)
+    return cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path)))
 
 
 def check(values: Any, settings: type[SettingsT], root: Path) -> SettingsT:

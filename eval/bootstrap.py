@@ -1,13 +1,17 @@
 """Seeded percentile bootstrap intervals, resampled by question, so that all variants of a question move together."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from eval.metrics import FloatArray, Tally, mean_of_ratios
 
 _BLOCK = 2**22
 """Drawn counts held in memory at once (32 MiB)."""
+_EXACT = 2.0**53
+"""Whole numbers up to here are exact as floats."""
 
 
 class Interval(NamedTuple):
@@ -47,13 +51,27 @@ def difference(first: Tally, second: Tally, *, resamples: int = 1000, seed: int 
     return _percentiles(mean_of_ratios(drawn[:, :width]) - mean_of_ratios(drawn[:, width:]), level)
 
 
-def _question_sums(tally: Tally) -> tuple[list[str], FloatArray]:
-    """Counts summed by question, questions sorted by id; rows are sorted first, because float sums depend on their order."""
-    names, index = np.unique(np.array(tally.groups), return_inverse=True)
-    counts = np.array(tally.counts, dtype=np.float64)
-    order = np.lexsort((*counts.T, index))
-    sums: FloatArray = np.column_stack([np.bincount(index[order], weights=column).astype(np.float64) for column in counts[order].T])
-    return [str(name) for name in names], sums
+def _question_sums(tally: Tally) -> tuple[tuple[str, ...], FloatArray]:
+    """Counts summed by question, questions sorted by id; rows are sorted first where float sums would depend on their order."""
+    names, index = _coded(tally.groups)
+    counts = tally.counts
+    if not _whole(counts):
+        order = np.lexsort((*counts.T, index))
+        counts, index = counts[order], index[order]
+    sums: FloatArray = np.column_stack([np.bincount(index, weights=column).astype(np.float64) for column in counts.T])
+    return names, sums
+
+
+@lru_cache(maxsize=2)
+def _coded(groups: tuple[str, ...]) -> tuple[tuple[str, ...], npt.NDArray[np.intp]]:
+    """Distinct ids in order, and the place of each group among them. A report asks twenty times for the same rows."""
+    names = tuple(sorted(set(groups)))
+    places = {name: place for place, name in enumerate(names)}
+    return names, np.array([places[group] for group in groups], dtype=np.intp)
+
+
+def _whole(counts: FloatArray) -> bool:
+    return bool((counts == np.rint(counts)).all())
 
 
 def _resampled(sums: FloatArray, resamples: int, seed: int) -> FloatArray:
@@ -65,13 +83,25 @@ def _resampled(sums: FloatArray, resamples: int, seed: int) -> FloatArray:
     if resamples < 1:
         raise ValueError(f"resamples: expected at least 1, got {resamples}")
     rng = np.random.default_rng(seed)
-    patterns, sizes = np.unique(sums, axis=0, return_counts=True)
+    patterns, sizes = _distinct(sums)
     questions = len(sums)
     block = max(1, _BLOCK // len(patterns))
     totals = [
         rng.multinomial(questions, sizes / questions, size=min(block, resamples - start)) @ patterns for start in range(0, resamples, block)
     ]
     return np.vstack(totals)
+
+
+def _distinct(sums: FloatArray) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+    """Distinct rows in the order of their columns, and how often each occurs: `np.unique` by rows, which is slow where rows are many."""
+    radix = sums.max(axis=0) + 1
+    if not _whole(sums) or sums.min() < 0 or radix.prod() > _EXACT:
+        patterns, sizes = np.unique(sums, axis=0, return_counts=True)
+        return patterns, sizes
+    # Small whole numbers are digits of one number, whose order is that of the rows.
+    weights = np.append(np.cumprod(radix[:0:-1])[::-1], 1)
+    _, first, sizes = np.unique(sums @ weights, return_index=True, return_counts=True)
+    return sums[first], sizes
 
 
 def _percentiles(values: FloatArray, level: float) -> Interval:

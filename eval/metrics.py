@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ NO_CLASS: Final = "no_class"
 """Stands for "the system assigned no class": a miss for the gold class, never a class of its own."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Judged:
     """One example and what a system did with it, reduced to what the metrics read."""
 
@@ -61,7 +62,6 @@ def mean_of_ratios(sums: FloatArray) -> FloatArray:
     return np.asarray(ratios.mean(axis=-1))
 
 
-@dataclass(frozen=True)
 class Tally:
     """One metric on one list of rows, kept as counts that add up over rows, so that an interval can resample them.
 
@@ -69,39 +69,51 @@ class Tally:
     (2 x hits, gold + predicted), macro-F1 has one such pair for each class.
     """
 
-    groups: tuple[str, ...]
-    """Question id of each row."""
-    counts: tuple[tuple[float, ...], ...]
-    """For each row (numerator, denominator), repeated for each ratio; a row that does not count holds zeros."""
-    not_applicable: tuple[str, ...] = ()
-    """Classes left out of a mean because no row has them as gold or as prediction."""
+    def __init__(self, groups: Sequence[str], counts: npt.ArrayLike, not_applicable: Sequence[str] = ()) -> None:
+        """Keep the question id of each row and its counts; `not_applicable` names classes that no row has as gold or as prediction.
+
+        `counts` holds for each row (numerator, denominator), repeated for each ratio; a row that does not count holds zeros.
+        Raises ValueError when there is not one line of counts for each group.
+        """
+        self.groups = tuple(groups)
+        self.counts: FloatArray = np.asarray(counts, dtype=np.float64) if len(self.groups) else np.zeros((0, 2))
+        self.not_applicable = tuple(not_applicable)
+        if self.counts.ndim != 2 or len(self.counts) != len(self.groups):
+            raise ValueError(f"counts: expected one line for each of {len(self.groups)} rows, got the shape {self.counts.shape}")
 
     @property
     def value(self) -> float:
         """The metric. Raises ValueError when no row counts. Sums are exact, so row order does not matter."""
         if not self.defined:
             raise ValueError("expected at least one row that counts for this metric, got none")
-        return float(mean_of_ratios(np.array([math.fsum(column) for column in zip(*self.counts, strict=True)])))
+        return float(mean_of_ratios(np.array([math.fsum(column) for column in self.counts.T.tolist()])))
 
     @property
     def defined(self) -> bool:
         """Whether any row counts; without one the metric is not applicable."""
-        return self.n > 0
+        return bool(self._counted.any())
 
     @property
     def n(self) -> int:
         """Rows that count: those with a denominator above zero."""
-        return sum(any(row[1::2]) for row in self.counts)
+        return int(self._counted.sum())
 
     @property
     def questions(self) -> int:
         """Distinct questions among the rows that count."""
-        return len({group for group, row in zip(self.groups, self.counts, strict=True) if any(row[1::2])})
+        return len(set(compress(self.groups, self._counted.tolist())))
+
+    @property
+    def _counted(self) -> npt.NDArray[np.bool_]:
+        return np.asarray((self.counts[:, 1::2] != 0).any(axis=1))
 
 
 def _share(rows: Sequence[Judged], of: Callable[[Judged], bool], hit: Callable[[Judged], float]) -> Tally:
-    counts = tuple((float(hit(row)), 1.0) if of(row) else (0.0, 0.0) for row in rows)
-    return Tally(tuple(row.question_id for row in rows), counts)
+    counted = [of(row) for row in rows]
+    counts = np.zeros((len(rows), 2))
+    counts[counted, 0] = [hit(row) for row in compress(rows, counted)]
+    counts[counted, 1] = 1
+    return Tally([row.question_id for row in rows], counts)
 
 
 def _is_answerable(row: Judged) -> bool:
@@ -231,8 +243,8 @@ def class_f1(groups: Sequence[str], gold: Sequence[str], predicted: Sequence[str
     is 2 x 1 / (2 + 1) = 0.667.
     """
     _check_labels(gold, predicted, classes)
-    counts = tuple((2.0 * (g == p == label), float((g == label) + (p == label))) for g, p in zip(gold, predicted, strict=True))
-    return Tally(tuple(groups), counts)
+    in_gold, in_predicted = (np.array([label == each for each in labels], dtype=np.float64) for labels in (gold, predicted))
+    return Tally(groups, np.column_stack([2 * in_gold * in_predicted, in_gold + in_predicted]))
 
 
 def macro_f1(groups: Sequence[str], gold: Sequence[str], predicted: Sequence[str], classes: Sequence[str]) -> Tally:
@@ -243,13 +255,16 @@ def macro_f1(groups: Sequence[str], gold: Sequence[str], predicted: Sequence[str
     """
     tallies = {label: class_f1(groups, gold, predicted, classes, label) for label in classes}
     applicable = [tally.counts for tally in tallies.values() if tally.defined]
-    counts = tuple(tuple(value for pair in pairs for value in pair) for pairs in zip(*applicable, strict=True))
-    return Tally(tuple(groups), counts, tuple(label for label, tally in tallies.items() if not tally.defined))
+    return Tally(
+        groups, np.hstack([np.zeros((len(groups), 0)), *applicable]), [label for label, tally in tallies.items() if not tally.defined]
+    )
 
 
 def _check_labels(gold: Sequence[str], predicted: Sequence[str], classes: Sequence[str]) -> None:
+    if len(gold) != len(predicted):
+        raise ValueError(f"predicted labels: expected one for each of {len(gold)} gold labels, got {len(predicted)}")
     for name, labels, allowed in (("gold", gold, set(classes)), ("predicted", predicted, {*classes, NO_CLASS})):
-        if unknown := sorted({repr(label) for label in labels if label not in allowed}):
+        if unknown := sorted(repr(label) for label in set(labels) - allowed):
             raise ValueError(f"{name} labels: expected only {', '.join(classes)}, got {', '.join(unknown)}")
 
 
@@ -260,8 +275,9 @@ class _Labels(NamedTuple):
 
 
 def _states(rows: Sequence[Judged]) -> _Labels:
-    predicted = [NO_CLASS if row.state is None else row.state.value for row in rows]
-    return _Labels([row.question_id for row in rows], [row.gold.value for row in rows], predicted)
+    return _Labels(
+        [row.question_id for row in rows], [row.gold for row in rows], [NO_CLASS if row.state is None else row.state for row in rows]
+    )
 
 
 def _sieve_decisions(rows: Sequence[Judged]) -> _Labels:

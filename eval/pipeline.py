@@ -1,6 +1,7 @@
 """Run a system on a data set and score it: `python -m eval.pipeline dataset=... system=...`; `predictions=FILE` scores again without a model."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from eval.predict import EXAMPLES, predict
 from eval.report import example_lines, render_table, write_report
 from eval.score import Report, score
 from eval.settings import EvalJob
-from rag.jsonl import iter_records, read_examples
+from rag.jsonl import Records
 from rag.provenance import provenance
 from rag.records import Example, Prediction
 
@@ -19,8 +20,8 @@ from rag.records import Example, Prediction
 class Evaluation(NamedTuple):
     """What an evaluation gives beside the files it writes."""
 
-    examples: list[Example]
-    predictions: list[Prediction]
+    examples: Iterable[Example]
+    predictions: Iterable[Prediction]
     report: Report
 
 
@@ -31,15 +32,16 @@ def evaluate(settings: EvalJob, out: Path) -> Evaluation:
     """
     if settings.predictions is None:
         examples = settings.dataset.build()
-        predictions = predict(examples, settings, out)
+        predictions: Iterable[Prediction] = predict(examples, settings, out)
     else:
-        predictions = list(iter_records(settings.predictions, Prediction))
+        # Read while they are scored: documents and prompts of a large run need not fit in memory.
+        predictions = Records(settings.predictions, Prediction)
         beside = settings.predictions.with_name(EXAMPLES)
-        examples = read_examples(beside) if beside.is_file() else settings.dataset.build()
+        examples = Records(beside, Example) if beside.is_file() else settings.dataset.build()
     report = score(examples, predictions, match=settings.match, resamples=settings.resamples, seed=settings.seed)
     write_report(out, report, {"command": f"python -m eval.pipeline {' '.join(sys.argv[1:])}".strip(), **provenance()})
     console = Console(width=100)
-    for lines in example_lines(examples, predictions, settings.show, settings.match):
+    for lines in example_lines(examples, predictions, settings.show, settings.match) if settings.show else ():
         console.print(lines)
     console.print(render_table(report))
     console.print(f"written to {out}", soft_wrap=True, markup=False)

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -207,7 +207,7 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def example_lines(
-    examples: Sequence[Example], predictions: Sequence[Prediction], limit: int, match: Match = "exact"
+    examples: Iterable[Example], predictions: Iterable[Prediction], limit: int, match: Match = "exact"
 ) -> list[RenderableType]:
     """At most `limit` examples told line by line, taken from each condition in turn, of different questions as far as possible."""
     return [

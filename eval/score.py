@@ -1,5 +1,6 @@
 """Score predictions against examples: each metric with n and an interval, counts by outcome, condition and reason, latency by stage."""
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal
@@ -9,8 +10,8 @@ import numpy as np
 from eval import metrics
 from eval.bootstrap import interval
 from eval.metrics import Judged, Tally
+from eval.pairs import pairs
 from rag import text
-from rag.errors import InputError
 from rag.records import Condition, DocumentLabel, Example, Outcome, Prediction, Reason, Record, RetrievalState
 
 Match = Literal["exact", "squad", "contains"]
@@ -20,6 +21,8 @@ MATCHES: Final[tuple[Match, ...]] = ("exact", "squad", "contains")
 DISTRACTING: Final = frozenset({DocumentLabel.CONFLICT, DocumentLabel.NEGATED, DocumentLabel.ADVERSARIAL})
 GUARD_FAILURES: Final = frozenset(reason for reason in Reason if reason.value.endswith(("_failed", "_timeout")))
 STAGES: Final = ("sieve", "leave_one_out", "sage", "total")
+_Times = dict[str, "array[float]"]
+"""Milliseconds by stage."""
 
 
 class MetricRow(Record):
@@ -151,15 +154,35 @@ def outcome(example: Example, prediction: Prediction, match: Match = "exact") ->
 def judge(example: Example, prediction: Prediction, match: Match = "exact") -> Judged:
     """Reduce one example and its prediction to what the metrics read."""
     answer = prediction.answer if example.answers else None
+    matches = None if answer is None else answer_matches(answer, example.answers, match)
+    return _judged(example, prediction, outcome(example, prediction, match), matches, _answer_f1(example, prediction))
+
+
+def _judge_by_each_rule(example: Example, prediction: Prediction) -> dict[Match, Judged]:
+    """As `judge` by each rule; rules that agree share one row."""
+    if prediction.answer is None or not example.answers:
+        return dict.fromkeys(MATCHES, judge(example, prediction))
+    found: dict[Match, bool] = {rule: answer_matches(prediction.answer, example.answers, rule) for rule in MATCHES}
+    f1 = _answer_f1(example, prediction)
+    ended = {True: Outcome.CORRECT if example.state is RetrievalState.ANSWERABLE else Outcome.WRONG, False: Outcome.WRONG}
+    rows = {matches: _judged(example, prediction, ended[matches], matches, f1) for matches in set(found.values())}
+    return {rule: rows[matches] for rule, matches in found.items()}
+
+
+def _answer_f1(example: Example, prediction: Prediction) -> float | None:
+    return None if prediction.answer is None or not example.answers else text.squad_f1(prediction.answer, example.answers)
+
+
+def _judged(example: Example, prediction: Prediction, ended: Outcome, matches_gold: bool | None, answer_f1: float | None) -> Judged:
     return Judged(
         question_id=example.question_id,
         gold=example.state,
         condition=example.condition,
-        outcome=outcome(example, prediction, match),
+        outcome=ended,
         state=prediction.state,
         reason=prediction.reason,
-        matches_gold=None if answer is None else answer_matches(answer, example.answers, match),
-        answer_f1=None if answer is None else text.squad_f1(answer, example.answers),
+        matches_gold=matches_gold,
+        answer_f1=answer_f1,
         flagged=_flagged(prediction),
         sage_called=prediction.prompt is not None,
         filtered=bool(prediction.removed),
@@ -185,45 +208,17 @@ def _blamed_share(example: Example, prediction: Prediction) -> float | None:
     return sum(blamed in distracting for blamed in prediction.blamed) / len(prediction.blamed)
 
 
-def pair(examples: Sequence[Example], predictions: Sequence[Prediction]) -> list[tuple[Example, Prediction]]:
+def pair(examples: Iterable[Example], predictions: Iterable[Prediction]) -> list[tuple[Example, Prediction]]:
     """Examples with their predictions, sorted by id.
 
     Raises InputError that names the ids when the two do not match one to one, or when a pair disagrees about its question id.
     """
-    if not examples:
-        raise InputError("examples: expected at least one to score, got none")
-    problems = [
-        *_named("more than one example with id", _repeated(example.id for example in examples)),
-        *_named("more than one prediction for", _repeated(prediction.id for prediction in predictions)),
-    ]
-    by_id = {prediction.id: prediction for prediction in predictions}
-    known = {example.id for example in examples}
-    problems += _named("no prediction for", [example.id for example in examples if example.id not in by_id])
-    problems += _named("predictions without an example", [id_ for id_ in by_id if id_ not in known])
-    pairs = [(example, by_id[example.id]) for example in examples if example.id in by_id]
-    problems += _named("another question_id than the example's in", [e.id for e, p in pairs if e.question_id != p.question_id])
-    if problems:
-        raise InputError(
-            f"predictions: expected exactly one for each of the {len(examples)} examples, got {len(predictions)}: {'; '.join(problems)}; "
-            "were they made from another data file?"
-        )
-    return sorted(pairs, key=lambda both: both[0].id)
-
-
-def _repeated(ids: Iterable[str]) -> list[str]:
-    return sorted(id_ for id_, count in Counter(ids).items() if count > 1)
-
-
-def _named(problem: str, ids: Sequence[str], limit: int = 5) -> list[str]:
-    if not ids:
-        return []
-    rest = f" and {len(ids) - limit} more" if len(ids) > limit else ""
-    return [f"{problem} {', '.join(ids[:limit])}{rest}"]
+    return sorted(pairs(examples, predictions), key=lambda both: both[0].id)
 
 
 def score(
-    examples: Sequence[Example],
-    predictions: Sequence[Prediction],
+    examples: Iterable[Example],
+    predictions: Iterable[Prediction],
     *,
     match: Match = "exact",
     resamples: int = 1000,
@@ -232,15 +227,15 @@ def score(
 ) -> Report:
     """Score predictions against their examples; the order of either does not matter.
 
+    Each is read once and not held: files may be read while they are scored (`rag.jsonl.iter_records`).
     `match` decides which answers count as correct: the paper does not state its rule, so `alternatives` gives the accuracies by each.
     Raises InputError when examples and predictions do not match one to one by id.
     """
-    pairs = pair(examples, predictions)
 
     def measure(name: str, tally: Tally) -> MetricRow:
         return _measure(name, tally, resamples=resamples, seed=seed, level=level)
 
-    judged = {rule: [judge(example, prediction, rule) for example, prediction in pairs] for rule in MATCHES}
+    judged, times = _collect(pairs(examples, predictions))
     rows = judged[match]
     alternatives = [
         row
@@ -262,9 +257,20 @@ def score(
         counts=ResponseCountsRow(**metrics.response_counts(rows)._asdict()),
         conditions=condition_rows(rows),
         reasons=_reasons(rows),
-        latency=latency_rows([prediction for _, prediction in pairs]),
+        latency=_latency(times),
         notes=_notes(rows),
     )
+
+
+def _collect(both: Iterable[tuple[Example, Prediction]]) -> tuple[dict[Match, list[Judged]], _Times]:
+    """What the metrics read, by each rule, and the times; neither documents nor prompts are kept."""
+    judged: dict[Match, list[Judged]] = {rule: [] for rule in MATCHES}
+    times: _Times = {}
+    for example, prediction in both:
+        for rule, row in _judge_by_each_rule(example, prediction).items():
+            judged[rule].append(row)
+        _add_times(times, prediction)
+    return judged, times
 
 
 def _measure(name: str, tally: Tally, *, resamples: int, seed: int, level: float) -> MetricRow:
@@ -305,11 +311,22 @@ def _reasons(rows: Sequence[Judged]) -> dict[str, int]:
     return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
 
 
-def latency_rows(predictions: Sequence[Prediction]) -> tuple[LatencyRow, ...]:
+def latency_rows(predictions: Iterable[Prediction]) -> tuple[LatencyRow, ...]:
     """Time by stage over the predictions that went through it; known stages in their order, others after them by name."""
-    names = {stage for prediction in predictions for stage in prediction.timings}
-    ordered = [stage for stage in STAGES if stage in names] + sorted(names.difference(STAGES))
-    return tuple(_latency_row(stage, [p.timings[stage] for p in predictions if stage in p.timings]) for stage in ordered)
+    times: _Times = {}
+    for prediction in predictions:
+        _add_times(times, prediction)
+    return _latency(times)
+
+
+def _add_times(times: _Times, prediction: Prediction) -> None:
+    for stage, milliseconds in prediction.timings.items():
+        times.setdefault(stage, array("d")).append(milliseconds)
+
+
+def _latency(times: _Times) -> tuple[LatencyRow, ...]:
+    ordered = [stage for stage in STAGES if stage in times] + sorted(set(times).difference(STAGES))
+    return tuple(_latency_row(stage, times[stage]) for stage in ordered)
 
 
 def _latency_row(stage: str, milliseconds: Sequence[float]) -> LatencyRow:

@@ -50,6 +50,18 @@ def iter_records(path: Path, model: type[RecordT]) -> Iterator[RecordT]:
     return (record for _, record in _numbered(path, model))
 
 
+class Records(Iterable[RecordT]):
+    """Records of a file, read anew by each pass over them and never held; `iter_records` says what is refused."""
+
+    def __init__(self, path: Path, model: type[RecordT]) -> None:
+        """Remember where the records are; nothing is read yet."""
+        self.path = path
+        self.model = model
+
+    def __iter__(self) -> Iterator[RecordT]:
+        return iter_records(self.path, self.model)
+
+
 def _numbered(path: Path, model: type[RecordT]) -> Iterator[tuple[int, RecordT]]:
     if not path.is_file():
         raise InputError(f"{path}: expected a JSONL file of {model.__name__} records, found {_found(path)}")

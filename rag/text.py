@@ -9,17 +9,22 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from rag.errors import InputError
 
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
+
+# The same few gold answers are compared with one answer by several rules, and with the answers to all variants of a question.
+@lru_cache(maxsize=1024)
 def squad_normalize(text: str) -> str:
     """The stock SQuAD rule: lower case, ASCII punctuation and English articles removed, white space collapsed.
 
     Its known faults are kept on purpose: `A` becomes empty, `3.5` equals `35`, `-5` equals `5`, `C++` equals `C#`, while typographic quotes and
     dashes and the two spellings of `é` are kept apart.
     """
-    lowered = "".join(character for character in text.lower() if character not in string.punctuation)
+    lowered = text.lower().translate(_NO_PUNCTUATION)
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", lowered).split())
 
 
@@ -48,6 +53,7 @@ _GROUPED = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9]|,[0-9]
 _ARTICLES = re.compile(r"\A(?:(?:a|an|the) )+(?=.)")
 
 
+@lru_cache(maxsize=1024)
 def normalize(text: str) -> str:
     """The project's rule for comparing answers. Idempotent; empty only for blank text.
 

@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval import bootstrap
@@ -108,6 +108,38 @@ def test_undefined_resamples_are_left_out_and_counted() -> None:
     low, high, undefined = interval(rate(numbered(4), [1.0] * 4, [True, True, False, False]), resamples=1600)
     assert (low, high) == (1.0, 1.0)
     assert 60 < undefined < 140
+
+
+def plain_interval(tally: Tally, resamples: int) -> list[float]:
+    """A reference: rows sorted, summed by question with a loop, distinct sums drawn in the order of `np.unique`."""
+    sums: dict[str, list[float]] = {}
+    for group, row in sorted(zip(tally.groups, tally.counts.tolist(), strict=True)):
+        sums[group] = [a + b for a, b in zip(sums.get(group, [0.0] * len(row)), row, strict=True)]
+    patterns, sizes = np.unique(np.array([sums[group] for group in sorted(sums)]), axis=0, return_counts=True)
+    drawn = np.random.default_rng(0).multinomial(len(sums), sizes / len(sums), size=resamples) @ patterns
+    ratios = [row[0] / row[1] for row in drawn if row[1] > 0]
+    return list(np.quantile(ratios, [0.025, 0.975])) if ratios else []
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcdefgh"), st.sampled_from([(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (2.0, 3.0)]), st.booleans()), min_size=1
+    ),
+    st.sampled_from([1.0, 0.1, 1 / 3]),
+)
+def test_an_interval_is_exactly_that_of_a_plain_reference(rows: list[tuple[str, tuple[float, float], bool]], unit: float) -> None:
+    """Whole counts take a short way, fractions a long one; both draw what they always drew."""
+    tally = Tally([group for group, _, _ in rows], [(n * unit if part else n, d) for _, (n, d), part in rows])
+    if tally.defined:
+        low, high, _ = interval(tally, resamples=200)
+        assert [low, high] == pytest.approx(plain_interval(tally, 200), abs=1e-12)
+
+
+def test_counts_too_large_to_be_digits_of_one_number_are_drawn_all_the_same() -> None:
+    large = Tally(numbered(6), [(float(n) * 2**30, 2.0**30) for n in range(6)])
+    low, high, _ = interval(large, resamples=200)
+    assert [low, high] == pytest.approx(plain_interval(large, 200))
 
 
 def test_a_wider_level_contains_a_narrower_one() -> None:

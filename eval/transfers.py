@@ -1,0 +1,256 @@
+"""What became of each example in two runs: columns that close to the total, the examples that moved between them, and paired differences."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Final, Literal, NamedTuple
+
+from pydantic import Field
+
+from eval.bootstrap import difference
+from eval.metrics import Judged, Tally
+from eval.score import GUARD_FAILURES, METRICS
+from rag.records import Outcome, Record, RetrievalState, Text
+
+
+class Place(StrEnum):
+    """Where an example can end: the outcomes, abstentions by what the system said that it found."""
+
+    CORRECT = "correct"
+    WRONG = "wrong"
+    ABSTAINED_DISTRACTED = "abstained: distracted"
+    ABSTAINED_UNANSWERABLE = "abstained: unanswerable"
+    ABSTAINED_OTHER = "abstained: other"
+    """No state, or the state `answerable`: a guard failed, or a judge of the output refused the answer."""
+    UNPARSED = "unparsed"
+    ERROR = "error"
+
+
+ABSTAINED: Final = frozenset({Place.ABSTAINED_DISTRACTED, Place.ABSTAINED_UNANSWERABLE, Place.ABSTAINED_OTHER})
+Effect = Literal["gain", "loss", "neither"]
+"""What a move did to what the system should have done: a correct answer where the set is answerable, an abstention on any other."""
+
+
+class Ended(NamedTuple):
+    """One example in one run."""
+
+    question_id: str
+    question: str
+    judged: Judged
+
+    @property
+    def place(self) -> Place:
+        """Where it ended."""
+        if self.judged.outcome is not Outcome.ABSTAINED:
+            return Place(self.judged.outcome.value)
+        if self.judged.reason in GUARD_FAILURES:
+            return Place.ABSTAINED_OTHER
+        said = {
+            RetrievalState.DISTRACTED: Place.ABSTAINED_DISTRACTED,
+            RetrievalState.UNANSWERABLE: Place.ABSTAINED_UNANSWERABLE,
+        }
+        return Place.ABSTAINED_OTHER if self.judged.state is None else said.get(self.judged.state, Place.ABSTAINED_OTHER)
+
+    @property
+    def right(self) -> bool:
+        """Whether the system did what it should, as in `metrics.system_accuracy`."""
+        if self.judged.gold is RetrievalState.ANSWERABLE:
+            return self.judged.outcome is Outcome.CORRECT
+        return self.judged.outcome is Outcome.ABSTAINED
+
+
+class Counts(Record):
+    """One run's row. `correct`, `wrong`, `abstained`, `unparsed` and `error` add up to `total`, and so do the places of abstention to `abstained`."""
+
+    correct: int
+    """Correct answers."""
+    wrong: int
+    """All other answers, any answer to an unanswerable or distracted set among them."""
+    abstained: int
+    distracted: int
+    """Abstentions that said so."""
+    unanswerable: int
+    other: int
+    rightly: int
+    """Abstentions on unanswerable and distracted sets, whatever was said."""
+    unparsed: int
+    error: int
+    total: int
+
+
+class Moved(Record):
+    """One example that ended in another place."""
+
+    id: Text
+    question_id: Text
+    question: Text
+    effect: Effect
+
+
+class Transfer(Record):
+    """All examples that moved from one place to another."""
+
+    origin: Place = Field(serialization_alias="from")
+    target: Place = Field(serialization_alias="to")
+    moved: tuple[Moved, ...]
+
+
+class MetricDifference(Record):
+    """One metric of both runs, and the second minus the first with an interval from the same resamples of the same questions."""
+
+    name: str
+    before: float | None
+    after: float | None
+    difference: float | None
+    """None where a run has no example that counts, or where the two count different questions or classes."""
+    low: float | None
+    high: float | None
+    note: str = ""
+
+
+class Comparison(Record):
+    """One run against an earlier one, on the same examples."""
+
+    before: Text
+    after: Text
+    moved: int
+    """Examples that ended in another place."""
+    between_columns: int
+    """Those of them that did more than change what an abstention said."""
+    gains: int
+    """Examples that the second run got right and the first did not."""
+    losses: int
+    p_value: float
+    """Exact McNemar test of gains against losses, two-sided, by example; variants of one question are not independent, the intervals know it."""
+    transfers: tuple[Transfer, ...]
+    metrics: tuple[MetricDifference, ...]
+
+
+def counts(ended: Sequence[Ended]) -> Counts:
+    """Count where the examples ended. Two correct, one abstention that says `unanswerable`: 2, 0, 1 of 3."""
+    places = Counter(each.place for each in ended)
+    return Counts(
+        correct=places[Place.CORRECT],
+        wrong=places[Place.WRONG],
+        abstained=sum(places[place] for place in ABSTAINED),
+        distracted=places[Place.ABSTAINED_DISTRACTED],
+        unanswerable=places[Place.ABSTAINED_UNANSWERABLE],
+        other=places[Place.ABSTAINED_OTHER],
+        rightly=sum(each.right and each.place in ABSTAINED for each in ended),
+        unparsed=places[Place.UNPARSED],
+        error=places[Place.ERROR],
+        total=len(ended),
+    )
+
+
+def require_closed(before: Counts, after: Counts, transfers: Sequence[Transfer]) -> None:
+    """Raise RuntimeError unless each row adds up to its total, and each column changed by what came less what went."""
+    for row in (before, after):
+        if row.correct + row.wrong + row.abstained + row.unparsed + row.error != row.total:
+            raise RuntimeError(f"the columns do not add up to the total: {row}")
+        if row.distracted + row.unanswerable + row.other != row.abstained:
+            raise RuntimeError(f"the abstentions do not add up: {row}")
+    net: Counter[Place] = Counter()
+    for transfer in transfers:
+        net[transfer.target] += len(transfer.moved)
+        net[transfer.origin] -= len(transfer.moved)
+    for place, column in _COLUMNS.items():
+        if getattr(after, column) - getattr(before, column) != net[place]:
+            raise RuntimeError(
+                f"{column} changed from {getattr(before, column)} to {getattr(after, column)}, the moves say {net[place]:+d}"
+            )
+
+
+_COLUMNS: Final = {
+    Place.CORRECT: "correct",
+    Place.WRONG: "wrong",
+    Place.ABSTAINED_DISTRACTED: "distracted",
+    Place.ABSTAINED_UNANSWERABLE: "unanswerable",
+    Place.ABSTAINED_OTHER: "other",
+    Place.UNPARSED: "unparsed",
+    Place.ERROR: "error",
+}
+
+
+def transfers(before: Mapping[str, Ended], after: Mapping[str, Ended]) -> tuple[Transfer, ...]:
+    """The examples that ended in another place, by where from and where to, each kind in the order of `Place`, examples by id.
+
+    Raises ValueError when the two do not hold the same examples.
+    """
+    if before.keys() != after.keys():
+        raise ValueError("expected the same examples in both runs")
+    moves: dict[tuple[Place, Place], list[Moved]] = {(origin, target): [] for origin in Place for target in Place if origin is not target}
+    for name in sorted(before):
+        first, second = before[name], after[name]
+        if first.place is not second.place:
+            moves[first.place, second.place].append(
+                Moved(id=name, question_id=second.question_id, question=second.question, effect=_effect(first, second))
+            )
+    return tuple(Transfer(origin=origin, target=target, moved=tuple(moved)) for (origin, target), moved in moves.items() if moved)
+
+
+def _effect(before: Ended, after: Ended) -> Effect:
+    if before.right == after.right:
+        return "neither"
+    return "gain" if after.right else "loss"
+
+
+def compare_runs(
+    before: tuple[str, Mapping[str, Ended]], after: tuple[str, Mapping[str, Ended]], *, resamples: int, seed: int, level: float = 0.95
+) -> Comparison:
+    """Everything that one run says against another on the same examples. Raises RuntimeError when a count does not close."""
+    (first_name, first), (second_name, second) = before, after
+    found = transfers(first, second)
+    require_closed(counts(list(first.values())), counts(list(second.values())), found)
+    effects = Counter(moved.effect for transfer in found for moved in transfer.moved)
+    return Comparison(
+        before=first_name,
+        after=second_name,
+        moved=effects.total(),
+        between_columns=sum(len(t.moved) for t in found if not ABSTAINED.issuperset({t.origin, t.target})),
+        gains=effects["gain"],
+        losses=effects["loss"],
+        p_value=mcnemar(effects["gain"], effects["loss"]),
+        transfers=found,
+        metrics=metric_differences(
+            [each.judged for each in first.values()],
+            [each.judged for each in second.values()],
+            resamples=resamples,
+            seed=seed,
+            level=level,
+        ),
+    )
+
+
+def mcnemar(gains: int, losses: int) -> float:
+    """Exact two-sided p-value that gains and losses are equally likely: 2 x P(Binomial(gains + losses, 1/2) <= the smaller), at most 1.
+
+    No discordant example gives 1. Six gains and no loss: 2 / 64 = 0.031.
+    """
+    n, smaller = gains + losses, min(gains, losses)
+    ways, total = 1, 1
+    for k in range(1, smaller + 1):
+        ways = ways * (n - k + 1) // k
+        total += ways
+    return float(min(1.0, 2 * total / 2**n))
+
+
+def metric_differences(
+    before: Sequence[Judged], after: Sequence[Judged], *, resamples: int, seed: int, level: float = 0.95
+) -> tuple[MetricDifference, ...]:
+    """Each metric of a report in both runs, and the paired difference, the second minus the first."""
+    return tuple(_difference(name, metric(before), metric(after), resamples, seed, level) for name, metric in METRICS)
+
+
+def _difference(name: str, before: Tally, after: Tally, resamples: int, seed: int, level: float) -> MetricDifference:
+    values = [tally.value if tally.defined else None for tally in (before, after)]
+    row = MetricDifference(name=name, before=values[0], after=values[1], difference=None, low=None, high=None)
+    if values[0] is None or values[1] is None:
+        return row
+    if before.not_applicable != after.not_applicable:
+        return row.model_copy(update={"note": "the runs have different classes"})
+    if set(before.groups) != set(after.groups):
+        return row.model_copy(update={"note": "the runs have it on different questions"})
+    low, high, undefined = difference(after, before, resamples=resamples, seed=seed, level=level)
+    note = f"{undefined} resamples had no example that counts" if undefined else ""
+    return row.model_copy(update={"difference": values[1] - values[0], "low": low, "high": high, "note": note})
