@@ -15,7 +15,7 @@ from rag.errors import InputError
 from rag.models.base import Precision, pick_device, pick_dtype
 from rag.records import Document
 from rag.render import as_documents, ranked
-from sieve.calibration import probability
+from rag.calibration import probability
 from sieve.data import Objective, outputs
 from sieve.joint.inputs import Encoding, InputSettings, collate, encode
 from sieve.joint.model import ModelSettings, load_backbone, load_weights
