@@ -132,7 +132,8 @@ def _counted(codes: npt.NDArray[np.int64], columns: int) -> FloatArray:
 
 def _ratio(numerator: Any, counts: _Counts) -> FloatArray:
     total = (counts.right + counts.wrong).sum(axis=1)
-    return np.divide(numerator, total, out=np.full(len(total), np.nan), where=total > 0)
+    ratios: FloatArray = np.divide(numerator, total, out=np.full(len(total), np.nan), where=total > 0)
+    return ratios
 
 
 def _ece_midpoint(counts: _Counts, groups: _Groups) -> FloatArray:

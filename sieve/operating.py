@@ -14,13 +14,13 @@ from rich.table import Table
 
 from conf.job import job
 from rag import card
+from rag.calibration import Bin, expected_calibration_error, reliability, rescale
 from rag.checkpoint import MANIFEST, hashes, read_manifest, sha256
 from rag.errors import InputError
 from rag.jsonl import read_files
 from rag.provenance import command, provenance
 from rag.records import Record, Text
 from rag.settings import InputPath, JobSettings
-from rag.calibration import Bin, expected_calibration_error, reliability, rescale
 from sieve.measure.audit_report import number, numbers
 from sieve.measure.groups import should_flag
 from sieve.measure.intervals import auc_figure, macro_f1

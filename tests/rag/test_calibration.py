@@ -1,5 +1,6 @@
 """Temperature and calibration error by hand, and what no data may do to them."""
 
+import itertools
 import math
 from random import Random
 
@@ -117,4 +118,4 @@ def test_bins_of_equal_mass_part_no_equal_scores_and_hold_every_row(rows: list[t
     scores, labels = [value / 20 for value, _ in rows], [label for _, label in rows]
     parts = equal_mass(scores, labels, bins)
     assert sum(part.n for part in parts) == len(rows) and len(parts) <= bins
-    assert all(before.high < after.low for before, after in zip(parts, parts[1:], strict=False))
+    assert all(before.high < after.low for before, after in itertools.pairwise(parts))
