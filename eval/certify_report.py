@@ -30,6 +30,11 @@ def said(rows: Sequence[Tested], chosen: Tested | None, required: Required | Non
             f"for {required.answers} answers and {required.clean} answerable sets at {_point(required)}; "
             "at just that number it succeeds about every other time, so plan for more."
         )
+        if required.questions <= questions:
+            lines.append(
+                "That many are at hand, but another point was tested first, and after the first failure nothing may be tested: more questions "
+                "to learn the order from (learn=), or thresholds fixed beforehand, would help."
+            )
     else:
         lines.append(_hopeless(rows, limits))
     if run.reach < 1:
@@ -44,11 +49,10 @@ def _hopeless(rows: Sequence[Tested], limits: Limits) -> str:
         return "No answer was given at any point, so that nothing can be said of wrong ones."
     if not any(row.refused.n for row in rows):
         return "There is no answerable set to test needless abstentions on."
-    best, least = min(wrong, key=lambda row: row.wrong.rate or 0.0), min(rows, key=lambda row: row.refused.rate or 0.0)
+    near = min(wrong, key=lambda row: max((row.wrong.rate or 0.0) / limits.alpha, (row.refused.rate or 0.0) / limits.beta))
     return (
-        "No number of examples will do for this system as it is: at every point one of the observed rates is at or above its limit. "
-        f"The lowest share of wrong answers is {_share(best.wrong)} (limit {limits.alpha:.1%}), at {_point(best)}; "
-        f"the lowest share of answerable sets without an answer {_share(least.refused)} (limit {limits.beta:.1%}), at {_point(least)}."
+        "No number of examples will do for this system as it is: at every point one of the rates observed on all questions is at or above "
+        f"its limit. Nearest comes {_point(near)}, with {_rates(near)}."
     )
 
 

@@ -115,13 +115,13 @@ def test_each_look_that_decides_spends_less_than_the_one_before(folder: Path, tm
 
 
 def test_a_certificate_is_seldom_withdrawn_for_nothing() -> None:
-    """200 worlds without drift, five looks each at a level of 0.2: at most a fifth of them, with 3 standard errors of slack."""
+    """100 worlds without drift, five looks each at a level of 0.2: at most a fifth of them, with 3 standard errors of slack."""
     wrongly = 0
-    for seed in range(200):
+    for seed in range(100):
         before = scores(120, 2 * seed)
         looks = (compare(before, scores(80, 100_000 + 10 * seed + n), 0.5)[1:] for n in range(1, 6))
         wrongly += any(min(p) <= spend(0.2, n) / 2 for n, p in enumerate(looks, start=1))
-    assert 0 < wrongly / 200 <= 0.2 + 3 * (0.2 * 0.8 / 200) ** 0.5
+    assert 0 < wrongly / 100 <= 0.2 + 3 * (0.2 * 0.8 / 100) ** 0.5
 
 
 def test_sets_of_one_question_count_once() -> None:
