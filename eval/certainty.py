@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import coo_array
 
 from eval.calibration import Readable, Row, brier, readable
 from eval.metrics import FloatArray
@@ -111,23 +112,26 @@ def _drawn(groups: _Groups, resamples: int, seed: int) -> Iterator[_Counts]:
     rng = np.random.default_rng(seed)
     questions, columns = len(groups.codes), 2 * len(groups.mean) + 1
     kinds, sizes = np.unique(groups.codes, axis=0, return_counts=True)
-    block = max(1, _BLOCK // max(columns, len(kinds)))
-    patterns = _counted(kinds, columns) if len(kinds) <= _PATTERNS else None
+    if len(kinds) <= _PATTERNS:
+        patterns = _counted(kinds, columns).toarray()
+        block = max(1, _BLOCK // max(columns, len(kinds)))
+    else:
+        rows = _counted(groups.codes, columns).T.tocsr()
+        block = max(1, _BLOCK // questions)
     for start in range(0, resamples, block):
         size = min(block, resamples - start)
-        if patterns is not None:
+        if len(kinds) <= _PATTERNS:
             counts = rng.multinomial(questions, sizes / questions, size=size).astype(np.float64) @ patterns
         else:
-            draws = (groups.codes[rng.integers(questions, size=questions)] for _ in range(size))
-            counts = np.array([np.bincount(drawn.ravel(), minlength=columns) for drawn in draws], dtype=np.float64)
+            drawn = [np.bincount(rng.integers(questions, size=questions), minlength=questions) for _ in range(size)]
+            counts = (rows @ np.ascontiguousarray(np.array(drawn, dtype=np.float64).T)).T
         yield _Counts(counts[:, :-1:2], counts[:, 1::2])
 
 
-def _counted(codes: npt.NDArray[np.int64], columns: int) -> FloatArray:
-    """How often each code occurs in each row of `codes`."""
-    counts: FloatArray = np.zeros((len(codes), columns))
-    np.add.at(counts, (np.arange(len(codes))[:, None], codes), 1.0)
-    return counts
+def _counted(codes: npt.NDArray[np.int64], columns: int) -> Any:
+    """How often each code occurs in each row of `codes`, [rows, columns], sparse."""
+    owner = np.repeat(np.arange(len(codes)), codes.shape[1])
+    return coo_array((np.ones(codes.size), (owner, codes.ravel())), shape=(len(codes), columns)).tocsr()
 
 
 def _ratio(numerator: Any, counts: _Counts) -> FloatArray:

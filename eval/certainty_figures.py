@@ -84,7 +84,7 @@ def plot_certification(tested: Certification, path: Path) -> None:
     title = "" if floor is None else f", answers of confidence {floor:.3g} or more"
     verdict = f"{tested.certified} of {len(tested.points)} points certified" if tested.certified else "nothing certified"
     axes.set_title(f"{verdict}; {tested.tested_on} questions{title}", fontsize="medium")
-    figure.legend(loc="outside lower center", ncols=3, fontsize="x-small")
+    figure.legend(loc="outside lower center", ncols=3 if certified else 2, fontsize="x-small")
     _save(figure, path)
 
 

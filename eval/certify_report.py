@@ -21,7 +21,8 @@ def said(rows: Sequence[Tested], chosen: Tested | None, required: Required | Non
         f"with confidence {1 - limits.delta:.1%}"
     )
     if chosen is not None:
-        return f"Certified: {asked}. Serve with {_point(chosen)}. {sum(row.certified for row in rows)} points are certified."
+        number = sum(row.certified for row in rows)
+        return f"Certified: {asked}. Serve with {_point(chosen)}. Certified points: {number} of {len(rows)}."
     first = rows[0]
     lines = [f"Not certified: {asked}. The first point tested, {_point(first)}, had {_rates(first)}."]
     if required is not None:

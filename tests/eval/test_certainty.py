@@ -88,10 +88,10 @@ def test_variants_of_a_question_move_together() -> None:
 
 
 def test_a_hundred_thousand_predictions_take_seconds() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     found = figures(invented(100_000), resamples=10_000)
     assert found["aurc"].low is not None and found["aurc"].low < found["aurc"].value < (found["aurc"].high or 0)
-    assert time.perf_counter() - started < 8
+    assert time.process_time() - started < 8
 
 
 def test_many_variants_are_drawn_question_by_question(monkeypatch: pytest.MonkeyPatch) -> None:

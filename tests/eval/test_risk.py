@@ -79,9 +79,9 @@ def test_a_hundred_thousand_rows_take_well_under_a_second() -> None:
     generator = np.random.default_rng(0)
     confidence = generator.random(100_000)
     right = generator.random(100_000) < confidence
-    started = time.perf_counter()
+    started = time.process_time()
     curve = risk_coverage(confidence, right)
     # Sure and calibrated: the share of wrong ones above c is (1 - c) / 2, whose mean over c is 1/4.
     assert aurc(curve) == pytest.approx(0.25, abs=0.01)
     assert excess_aurc(curve) < 0.15
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
