@@ -36,6 +36,14 @@ METRIC_TITLES: Final = {
     "blame_precision": "Blame precision",
     "recovery_rate": "Flagged distracted sets then answered",
     "recovery_accuracy": "Accuracy of those answers",
+    "ece_midpoint": "Answers: calibration error, bin midpoints",
+    "ece_mean": "Answers: calibration error, bin means",
+    "brier": "Answers: Brier score",
+    "aurc": "Answers: area under risk-coverage",
+    "ece_midpoint_all": "All examples: calibration error, bin midpoints",
+    "ece_mean_all": "All examples: calibration error, bin means",
+    "brier_all": "All examples: Brier score",
+    "aurc_all": "All examples: area under risk-coverage",
     "system_accuracy_exact": "System Accuracy, strict exact match",
     "selective_accuracy_exact": "Selective Accuracy, strict exact match",
     "system_accuracy_squad": "System Accuracy, SQuAD exact match",
@@ -68,7 +76,16 @@ REASON_TITLES: Final = {
     Reason.POLICY: "this system always abstains",
 }
 GROUP_ENDS: Final = frozenset(
-    {"system_accuracy_strict", "selective_accuracy", "distracted_f1", "abstained_when_it_could_answer", "sieve_macro_f1", "blame_precision"}
+    {
+        "system_accuracy_strict",
+        "selective_accuracy",
+        "distracted_f1",
+        "abstained_when_it_could_answer",
+        "sieve_macro_f1",
+        "blame_precision",
+        "recovery_accuracy",
+        "aurc",
+    }
 )
 """Metrics after which the table draws a gap."""
 

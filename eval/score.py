@@ -9,6 +9,8 @@ import numpy as np
 
 from eval import metrics
 from eval.bootstrap import interval
+from eval.calibration import Rows, row_of
+from eval.certainty import certainty
 from eval.metrics import Judged, Tally
 from eval.pairs import pairs
 from rag import text
@@ -252,7 +254,10 @@ def score(
         resamples=resamples,
         seed=seed,
         level=level,
-        metrics=tuple(measure(name, metric(rows)) for name, metric in METRICS),
+        metrics=(
+            *(measure(name, metric(rows)) for name, metric in METRICS),
+            *_certainty(pairs, rows, resamples=resamples, seed=seed, level=level),
+        ),
         alternatives=(*alternatives, measure("selective_squad_f1", metrics.selective_f1(rows))),
         counts=ResponseCountsRow(**metrics.response_counts(rows)._asdict()),
         conditions=condition_rows(rows),
@@ -281,6 +286,31 @@ def _measure(name: str, tally: Tally, *, resamples: int, seed: int, level: float
     return MetricRow(
         name=name, value=tally.value, low=low, high=high, n=tally.n, questions=tally.questions, undefined=undefined, note=absent
     )
+
+
+def _certainty(
+    pairs: Sequence[tuple[Example, Prediction]], rows: Sequence[Judged], *, resamples: int, seed: int, level: float
+) -> list[MetricRow]:
+    """How far the Sage's confidence can be trusted, on the answers and then on all examples; nothing where no output has one."""
+    if all(prediction.confidence is None for _, prediction in pairs):
+        return []
+    found: list[MetricRow] = []
+    kinds: tuple[tuple[Rows, str], ...] = (("answers", ""), ("all", "_all"))
+    for kind, suffix in kinds:
+        seen = [
+            row_of(prediction, judged.outcome, example.state is RetrievalState.ANSWERABLE, rows=kind)
+            for (example, prediction), judged in zip(pairs, rows, strict=True)
+        ]
+        figures = certainty(
+            [row for row in seen if row is not None],
+            [row.question_id for row in rows],
+            suffix=suffix,
+            resamples=resamples,
+            seed=seed,
+            level=level,
+        )
+        found += [MetricRow(**figure._asdict()) for figure in figures]
+    return found
 
 
 def condition_rows(rows: Sequence[Judged]) -> tuple[ConditionRow, ...]:

@@ -14,13 +14,13 @@ from rich.table import Table
 
 from conf.job import job
 from rag import card
+from rag.calibration import Bin, expected_calibration_error, reliability, rescale
 from rag.checkpoint import MANIFEST, hashes, read_manifest, sha256
 from rag.errors import InputError
 from rag.jsonl import read_files
 from rag.provenance import command, provenance
 from rag.records import Record, Text
 from rag.settings import InputPath, JobSettings
-from sieve.calibration import Bin, expected_calibration_error, reliability, rescale
 from sieve.measure.audit_report import number, numbers
 from sieve.measure.groups import should_flag
 from sieve.measure.intervals import auc_figure, macro_f1
@@ -202,7 +202,7 @@ def markdown(result: Operating) -> str:
     """The tables as a Markdown document."""
     sections = {"": summary(result), "Rates by threshold": card.table(HEADER, table_rows(result))}
     for name, part in (("Reliability at temperature 1", result.before), ("Reliability as served", result.after)):
-        cells = [(f"{b.low:.2f} to {b.high:.2f}", str(b.n), f"{b.mean_score:.3f}", f"{b.distracted:.3f}") for b in part.bins]
+        cells = [(f"{b.low:.2f} to {b.high:.2f}", str(b.n), f"{b.mean_score:.3f}", f"{b.frequency:.3f}") for b in part.bins]
         sections[name] = card.table(("scores", "sets", "mean score", "distracted"), cells)
     sections["Where the numbers come from"] = card.table(("", ""), [*result.provenance.items(), *result.data.items()])
     return card.render("Operating points of a Sieve", sections)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sieve.calibration import calibrate, expected_calibration_error, logit
+from rag.calibration import expected_calibration_error, logit
+from sieve.calibration import calibrate
 from sieve.measure.intervals import Figure, auc_figure, macro_f1, share
 from sieve.threshold import ThresholdSettings, rates
 

@@ -14,6 +14,7 @@ with_profile = ("sieve.train", "sage.train", "eval.pipeline")
 without = ("data_gen.build", "data_gen.audit", "sieve.audit", "sieve.operating", "sieve.embed", "sieve.compare", "sieve.transfer")
 without += ("sage.merge", "eval.table", "eval.compare")
 without += ("eval.retrieval", "data_gen.corpus")
+without += ("eval.certify", "eval.drift")
 for module in (*with_profile, *without):
     for profile in ("paper", "local") if module in with_profile else (None,):
         sys.argv = [module, "--cfg", "job"] + ([f"profile={profile}"] if profile else [])

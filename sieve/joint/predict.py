@@ -10,12 +10,12 @@ import torch
 from peft import PeftModel
 from transformers import PreTrainedTokenizerBase
 
+from rag.calibration import probability
 from rag.checkpoint import Manifest, require_same_base, require_same_settings
 from rag.errors import InputError
 from rag.models.base import Precision, pick_device, pick_dtype
 from rag.records import Document
 from rag.render import as_documents, ranked
-from sieve.calibration import probability
 from sieve.data import Objective, outputs
 from sieve.joint.inputs import Encoding, InputSettings, collate, encode
 from sieve.joint.model import ModelSettings, load_backbone, load_weights

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from sieve.calibration import Bin
+from rag.calibration import Bin
 from sieve.measure.intervals import Figure as Number
 from sieve.threshold import rates
 
@@ -45,7 +45,7 @@ def plot_reliability(curves: Mapping[str, Sequence[Bin]], path: Path) -> None:
     axes = figure.add_subplot(xlabel="mean score", ylabel="share of distracted sets", xlim=(0, 1), ylim=(0, 1))
     axes.plot([0, 1], [0, 1], color="grey", linestyle=":")
     for name, bins in curves.items():
-        axes.plot([part.mean_score for part in bins], [part.distracted for part in bins], marker="o", label=name)
+        axes.plot([part.mean_score for part in bins], [part.frequency for part in bins], marker="o", label=name)
     axes.legend(loc="upper left", fontsize="small")
     _save(figure, path)
 

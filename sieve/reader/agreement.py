@@ -8,9 +8,9 @@ from typing import NamedTuple
 import torch
 from pydantic import Field
 
+from rag.calibration import logit, probability
 from rag.settings import Settings
 from rag.text import contains, normalize, token_f1
-from sieve.calibration import logit, probability
 
 DENIAL = "not "
 """How a reading of a document begins that denies an answer."""

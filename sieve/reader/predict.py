@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from rag.calibration import logit, probability
 from rag.checkpoint import Manifest, require_same_base
 from rag.models.base import Precision, pick_device, pick_dtype
 from rag.records import Document
 from rag.render import as_documents, ranked
-from sieve.calibration import logit, probability
 from sieve.reader.agreement import AgreementSettings, Contest, Reading, compatible, set_score
 from sieve.reader.inputs import Encoding, InputSettings, answer_ids, encode
 from sieve.reader.model import ModelSettings, load_adapter, load_backbone

@@ -14,7 +14,9 @@ from conf.job import check
 from data_gen.audit import AuditJob as DataAuditJob
 from data_gen.build import BuildSettings
 from data_gen.corpus import CorpusJob
+from eval.certify import CertifyJob
 from eval.compare import CompareJob as EvalCompareJob
+from eval.drift import DriftJob
 from eval.pipeline import EvalJob
 from eval.retrieval import RetrievalJob
 from eval.table import TableJob
@@ -35,6 +37,8 @@ JOBS: dict[str, type[Settings]] = {
     "data_gen_build": BuildSettings,
     "data_gen_corpus": CorpusJob,
     "eval_compare": EvalCompareJob,
+    "eval_certify": CertifyJob,
+    "eval_drift": DriftJob,
     "eval_table": TableJob,
     "eval_pipeline": EvalJob,
     "eval_retrieval": RetrievalJob,

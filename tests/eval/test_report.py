@@ -214,7 +214,10 @@ def test_every_reason_has_words() -> None:
     assert set(REASON_TITLES) == set(Reason)
 
 
-def test_every_metric_has_a_title(report: Report) -> None:
+def test_every_metric_has_a_title() -> None:
+    """Calibration has rows only where an output has a confidence."""
+    sure = [PREDICTIONS[0].model_copy(update={"confidence": 0.9}), *PREDICTIONS[1:]]
+    report = score(EXAMPLES, sure, resamples=100)
     assert {row.name for row in (*report.metrics, *report.alternatives)} == set(METRIC_TITLES)
 
 
