@@ -2,14 +2,14 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 import numpy as np
 
 from eval import metrics
 from eval.bootstrap import interval
-from eval.calibration import Rows, row_of
+from eval.calibration import Row, Rows, row_of
 from eval.certainty import certainty
 from eval.metrics import Judged, Tally
 from eval.pairs import pairs
@@ -237,7 +237,7 @@ def score(
     def measure(name: str, tally: Tally) -> MetricRow:
         return _measure(name, tally, resamples=resamples, seed=seed, level=level)
 
-    judged, times = _collect(pairs(examples, predictions))
+    judged, times, trust = _collect(pairs(examples, predictions), match)
     rows = judged[match]
     alternatives = [
         row
@@ -256,7 +256,7 @@ def score(
         level=level,
         metrics=(
             *(measure(name, metric(rows)) for name, metric in METRICS),
-            *_certainty(pairs, rows, resamples=resamples, seed=seed, level=level),
+            *_certainty(trust, rows, resamples=resamples, seed=seed, level=level),
         ),
         alternatives=(*alternatives, measure("selective_squad_f1", metrics.selective_f1(rows))),
         counts=ResponseCountsRow(**metrics.response_counts(rows)._asdict()),
@@ -267,15 +267,26 @@ def score(
     )
 
 
-def _collect(both: Iterable[tuple[Example, Prediction]]) -> tuple[dict[Match, list[Judged]], _Times]:
-    """What the metrics read, by each rule, and the times; neither documents nor prompts are kept."""
+_KINDS: Final[tuple[tuple[Rows, str], ...]] = (("answers", ""), ("all", "_all"))
+"""Which rows the calibration is of, and how the names of its figures end."""
+
+
+def _collect(both: Iterable[tuple[Example, Prediction]], match: Match) -> tuple[dict[Match, list[Judged]], _Times, dict[Rows, list[Row]]]:
+    """What the metrics read, by each rule, the times, and the confidences, if any; neither documents nor prompts are kept."""
     judged: dict[Match, list[Judged]] = {rule: [] for rule in MATCHES}
     times: _Times = {}
+    trust: dict[Rows, list[Row]] = {kind: [] for kind, _ in _KINDS}
+    stated = False
     for example, prediction in both:
-        for rule, row in _judge_by_each_rule(example, prediction).items():
+        by_rule = _judge_by_each_rule(example, prediction)
+        for rule, row in by_rule.items():
             judged[rule].append(row)
+        stated = stated or prediction.confidence is not None
+        for kind, rows in trust.items():
+            seen = row_of(prediction, by_rule[match].outcome, example.state is RetrievalState.ANSWERABLE, rows=kind)
+            rows += [] if seen is None else [seen]
         _add_times(times, prediction)
-    return judged, times
+    return judged, times, trust if stated else {}
 
 
 def _measure(name: str, tally: Tally, *, resamples: int, seed: int, level: float) -> MetricRow:
@@ -288,29 +299,15 @@ def _measure(name: str, tally: Tally, *, resamples: int, seed: int, level: float
     )
 
 
-def _certainty(
-    pairs: Sequence[tuple[Example, Prediction]], rows: Sequence[Judged], *, resamples: int, seed: int, level: float
-) -> list[MetricRow]:
+def _certainty(trust: Mapping[Rows, Sequence[Row]], rows: Sequence[Judged], *, resamples: int, seed: int, level: float) -> list[MetricRow]:
     """How far the Sage's confidence can be trusted, on the answers and then on all examples; nothing where no output has one."""
-    if all(prediction.confidence is None for _, prediction in pairs):
-        return []
-    found: list[MetricRow] = []
-    kinds: tuple[tuple[Rows, str], ...] = (("answers", ""), ("all", "_all"))
-    for kind, suffix in kinds:
-        seen = [
-            row_of(prediction, judged.outcome, example.state is RetrievalState.ANSWERABLE, rows=kind)
-            for (example, prediction), judged in zip(pairs, rows, strict=True)
-        ]
-        figures = certainty(
-            [row for row in seen if row is not None],
-            [row.question_id for row in rows],
-            suffix=suffix,
-            resamples=resamples,
-            seed=seed,
-            level=level,
-        )
-        found += [MetricRow(**figure._asdict()) for figure in figures]
-    return found
+    asked = [row.question_id for row in rows]
+    return [
+        MetricRow(**figure._asdict())
+        for kind, suffix in _KINDS
+        if kind in trust
+        for figure in certainty(trust[kind], asked, suffix=suffix, resamples=resamples, seed=seed, level=level)
+    ]
 
 
 def condition_rows(rows: Sequence[Judged]) -> tuple[ConditionRow, ...]:
