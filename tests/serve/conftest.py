@@ -4,17 +4,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import hydra
 import pytest
 import torch
+from omegaconf import OmegaConf
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from conf.job import check
+from eval.settings import EvalJob
 from rag.models.chat import ChatFailure, ChatRequest, Completion
 from rag.models.chat import Reply as ChatReply
 from rag.models.nli import Entailment
 from rag.prompts import QA_PROMPTS
 from rag.records import Document, Query
 from rag.render import ranked, render
+from rag.settings import Component
 from sage.parse import parse
 from sage.predict import Reply
 from sieve.screening import Removal, Screening, units
@@ -146,17 +151,22 @@ def query() -> Callable[..., Query]:
     return make
 
 
-@pytest.fixture(scope="session")
-def plain_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny random Llama whose tokenizer has no chat template."""
-    folder = tmp_path_factory.mktemp("plain")
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def save_base(folder: Path, template: str | None, eos: str) -> Path:
+    """Save a tiny random Llama with a byte-level tokenizer."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(vocab_size=280, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False)
     tokenizer.train_from_iterator(["the capital of Peru"], trainer)
-    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in ("<s>", "</s>", "<pad>")])
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
+    tokens = ("<s>", "</s>", "<|im_start|>", "<|im_end|>", "<pad>")
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in tokens])
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token=eos, pad_token="<pad>", chat_template=template)
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=len(fast),
@@ -164,7 +174,7 @@ def plain_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         intermediate_size=64,
         num_hidden_layers=2,
         num_attention_heads=2,
-        max_position_embeddings=2048,
+        max_position_embeddings=4096,
         bos_token_id=fast.bos_token_id,
         eos_token_id=fast.eos_token_id,
         pad_token_id=fast.pad_token_id,
@@ -172,3 +182,27 @@ def plain_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     LlamaForCausalLM(config).save_pretrained(folder)
     fast.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def plain_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny base without a chat template."""
+    return save_base(tmp_path_factory.mktemp("plain"), None, "</s>")
+
+
+@pytest.fixture(scope="session")
+def chat_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny base with one."""
+    return save_base(tmp_path_factory.mktemp("chat"), CHATML, "<|im_end|>")
+
+
+@pytest.fixture(scope="session")
+def composed() -> Callable[..., Component]:
+    """The system that a command line would build, its settings checked as the job checks them; relative paths are below /root."""
+
+    def compose(*overrides: str) -> Component:
+        with hydra.initialize_config_module("conf", version_base="1.3"):
+            node = OmegaConf.to_container(hydra.compose("eval_pipeline", list(overrides)), resolve=True)
+        return check(node, EvalJob, Path("/root")).system
+
+    return compose

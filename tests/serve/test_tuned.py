@@ -6,20 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import hydra
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from omegaconf import OmegaConf
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from rag.errors import InputError
 from rag.models.chat import Completion
 from rag.records import Citation, Document, Prediction, Query, Reason, RetrievalState
-from rag.settings import Target
+from rag.settings import Component
 from sage.predict import Kind
 from serve.systems.sage_only import SageOnly
-from serve.systems.tuned import Layout, Tuned, Wording, load
+from serve.systems.tuned import Layout, Tuned, Wording
 
 GOLD = "The capital of Peru is Lima."
 OTHER = "The capital of Peru is Cusco."
@@ -247,16 +245,9 @@ class TestPromises:
             assert (prediction.answer is None) == (prediction.reason is not None)
 
 
-def composed(*overrides: str) -> Any:
-    """The system that a command would build, with its settings checked."""
-    with hydra.initialize_config_module("conf", version_base="1.3"):
-        node: Any = OmegaConf.to_container(hydra.compose("eval_pipeline", list(overrides)), resolve=True)
-    return TypeAdapter(Target).validate_python(node["system"], context={"root": Path("/root")}).arguments
-
-
 class TestDivideThenAlign:
-    def test_the_prompt_on_raat_is_the_one_it_was_trained_under(self) -> None:
-        made = composed("system=dta_raat", "system.chat.base=folder")
+    def test_the_prompt_on_raat_is_the_one_it_was_trained_under(self, composed) -> None:
+        made = composed("system=dta_raat", "system.chat.base=folder").arguments
         documents = [Document(id="a", text="A {text}.", title="T"), Document(id="b", text="B.")]
         assert made["layout"].prompt("who is it", documents).text == (
             "<<SYS>>\nYou need to complete the question-and-answer pair. The answers should be short phrases or entities, not full sentences. "
@@ -266,8 +257,8 @@ class TestDivideThenAlign:
         )
         assert made["chat"].arguments["pad_token"] == "<unk>"
 
-    def test_the_prompt_on_chatqa_is_the_same_text_in_chatqa_s_format(self) -> None:
-        raat, chatqa = (composed(f"system=dta_{name}", "system.chat.base=folder")["layout"] for name in ("raat", "chatqa"))
+    def test_the_prompt_on_chatqa_is_the_same_text_in_chatqa_s_format(self, composed) -> None:
+        raat, chatqa = (composed(f"system=dta_{name}", "system.chat.base=folder").arguments["layout"] for name in ("raat", "chatqa"))
         text = chatqa.prompt("who is it", [Document(id="a", text="A.")]).text
         system, user, assistant = text.split("\n\n", 1)[0], text.split("\n\n", 1)[1].removesuffix("\n\nAssistant:"), text[-10:]
         assert system.startswith("System: This is a chat between a user and") and assistant == "Assistant:"
@@ -277,33 +268,33 @@ class TestDivideThenAlign:
         )
 
     @pytest.mark.parametrize("name", ["dta_chatqa", "dta_raat"])
-    def test_its_refusal_is_read_as_it_is_trained_as_it_is_asked_for_and_as_the_paper_prints_it(self, name) -> None:
-        wording = composed(f"system={name}", "system.chat.base=folder")["wording"]
+    def test_its_refusal_is_read_as_it_is_trained_as_it_is_asked_for_and_as_the_paper_prints_it(self, name, composed) -> None:
+        wording = composed(f"system={name}", "system.chat.base=folder").arguments["wording"]
         label = "\nAnswer: " if name == "dta_raat" else " "
         for said in (f"{REFUSAL}.", REFUSAL, REFUSAL.replace(", I", ". I").replace("'", "’") + "."):
             assert wording.read(label + said, finished=True).kind is Kind.ABSTENTION
         assert wording.read(f"{label}Lima", finished=True) == (Kind.ANSWER, "Lima")
         assert wording.read(f"{label}I don't know the answer", finished=True).kind is Kind.ANSWER
 
-    def test_both_need_a_folder_to_be_named(self) -> None:
+    def test_both_need_a_folder_to_be_named(self, composed) -> None:
         for name in ("dta_chatqa", "dta_raat"):
-            with pytest.raises(ValidationError, match=r"'chat': 'base' must be set|'base' must be set"):
+            with pytest.raises(InputError, match="'system.chat.base' must be set"):
                 composed(f"system={name}")
 
 
 def test_a_base_without_a_chat_template_is_evaluated_on_its_own_prompt(
-    plain_base: Path, tmp_path: Path, query: Callable[..., Query]
+    plain_base: Path, tmp_path: Path, query: Callable[..., Query], composed: Callable[..., Component]
 ) -> None:
     """A tiny random Llama, through the yaml; what it said is not asked for again, but kept under its prompt and model."""
     made = composed(
         "system=dta_raat", f"system.chat.base={plain_base}", 'system.chat.pad_token="<pad>"', "system.chat.max_tokens=6",
         "system.chat.precision=fp32", "system.chat.device=cpu", f"system.replies={tmp_path / 'replies'}",
     )  # fmt: skip
-    [first] = load(**made).predict([query(GOLD)])
+    [first] = made.build().predict([query(GOLD)])
     assert first.prompt is not None and first.prompt.startswith("<<SYS>>")
     assert (first.reason, first.output is not None) == (Reason.UNPARSED, True), "it never says `Answer:`"
     [kept] = list((tmp_path / "replies").rglob("*.json"))
     entry = json.loads(kept.read_text(encoding="utf-8"))
     kept.write_text(json.dumps({**entry, "text": "Answer: Lima", "finished": True}), encoding="utf-8")
-    [again] = load(**made).predict([query(GOLD)])
+    [again] = made.build().predict([query(GOLD)])
     assert again.answer == "Lima"
