@@ -31,7 +31,10 @@ STEP_BY_STEP = (
 class Reading(NamedTuple):
     """What the judge said of one set."""
 
-    verdict: Verdict
+    verdict: Verdict | None
+    """None where the reply was no verdict, or was cut at the token limit."""
+    said: str
+    """The reply as it came."""
     prompt: Prompt
     """What it read; the budget may have left documents out, a suffix of the ranking."""
     prompt_tokens: int
@@ -58,7 +61,7 @@ class Sufficiency:
         self.instruction = " ".join([TASK, *([CONFLICTS] if conflicts else []), last])
 
     def judge(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[Reading | Exception]:
-        """One verdict for each question and its documents, in order, or why there is none.
+        """What it says of each question and its documents, in order, or why it said nothing.
 
         Raises InputError when a question alone exceeds the budget, and RuntimeError when the model answers nothing.
         """
@@ -71,14 +74,11 @@ class Sufficiency:
             reply if isinstance(reply, Exception) else self._read(prompt, reply) for prompt, reply in zip(prompts, replies, strict=True)
         ]
 
-    def _read(self, prompt: Prompt, reply: Completion) -> Reading | Exception:
+    def _read(self, prompt: Prompt, reply: Completion) -> Reading:
         lines = reply.text.strip().splitlines()
-        said = lines[-1] if self.think and lines else reply.text
-        verdict = next((verdict for verdict in self.verdicts if same(said, verdict)), None)
-        if verdict is None or not reply.finished:
-            cut = "" if reply.finished else ", cut at the token limit"
-            return ValueError(f"{self.chat.name}: expected one of {', '.join(self.verdicts)}, got {said!r}{cut}")
-        return Reading(verdict, prompt, reply.prompt_tokens, reply.completion_tokens)
+        last = lines[-1] if self.think and lines else reply.text
+        verdict = next((verdict for verdict in self.verdicts if reply.finished and same(last, verdict)), None)
+        return Reading(verdict, reply.text, prompt, reply.prompt_tokens, reply.completion_tokens)
 
 
 class SufficiencyJudge:
@@ -115,6 +115,8 @@ def _read(item: Item, reading: Reading) -> None:
     item.tokens.update({name: count for name, count in told.items() if count})
     # A document that the judge could not read whole, or at all, was cut to fit a model.
     item.known["trimmed"] = (*reading.prompt.trimmed, *reading.prompt.dropped)
+    if reading.verdict is None:
+        raise ValueError(f"expected the judge to end with a verdict, got {reading.said[-200:]!r}")
     if reading.verdict == "insufficient":
         item.decide(reason=Reason.INSUFFICIENT, state=RetrievalState.UNANSWERABLE)
     elif reading.verdict == "conflicting":

@@ -72,6 +72,7 @@ class TestVerdict:
         prediction = one(SufficiencyJudge(judge(make_chat(said)), sage), query(GOLD))
         assert (prediction.answer, prediction.reason, prediction.state) == (None, Reason.JUDGE_FAILED, None)
         assert sage.asked == []
+        assert prediction.tokens["judge_completion"] == 1 + len(said.split()), "what it said was paid for all the same"
 
     def test_a_conflict_is_no_verdict_where_it_was_not_asked_for(self, make_chat, make_sage, query) -> None:
         chat = make_chat("conflicting")
