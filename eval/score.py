@@ -22,7 +22,7 @@ Match = Literal["exact", "squad", "contains"]
 MATCHES: Final[tuple[Match, ...]] = ("exact", "squad", "contains")
 DISTRACTING: Final = frozenset({DocumentLabel.CONFLICT, DocumentLabel.NEGATED, DocumentLabel.ADVERSARIAL})
 GUARD_FAILURES: Final = frozenset(reason for reason in Reason if reason.value.endswith(("_failed", "_timeout")))
-STAGES: Final = ("sieve", "leave_one_out", "sage", "total")
+STAGES: Final = ("sieve", "leave_one_out", "judge", "sage", "total")
 _Times = dict[str, "array[float]"]
 """Milliseconds by stage."""
 

@@ -79,7 +79,7 @@ class Reason(StrEnum):
     """Why a system abstained, for machines."""
 
     DISTRACTED = "distracted"
-    """The Sieve's score reached the threshold, or a Sage without a Sieve said that the documents conflict."""
+    """The Sieve's score reached the threshold, or a Sage without a Sieve, or a judge of the input, said that the documents conflict."""
     STILL_DISTRACTED = "still_distracted"
     """No removal brought the Sieve's score under the threshold."""
     ALL_REMOVED = "all_removed"
@@ -252,9 +252,9 @@ class Prediction(Record):
     confidence: float | None = Field(default=None, ge=0, le=1)
     """Probability that the Sage gave its output: the geometric mean over the generated tokens."""
     timings: dict[Text, float] = Field(default_factory=dict)
-    """Milliseconds by stage (`sieve`, `leave_one_out`, `sage`, `total`); in a batch, the batch's time by item."""
+    """Milliseconds by stage (`sieve`, `leave_one_out`, `judge`, `sage`, `total`); in a batch, the batch's time by item."""
     tokens: dict[Text, int] = Field(default_factory=dict)
-    """Token counts: `sieve`, `prompt`, `completion`."""
+    """Token counts: `sieve`, `prompt`, `completion`; `judge_prompt` and `judge_completion` of a judge that tells."""
     prompt: Text | None = None
     """The rendered prompt; none when the Sage was not called."""
 

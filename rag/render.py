@@ -152,6 +152,17 @@ def delimit(document: Document, control_tokens: Sequence[str] = ()) -> str:
     return f"<doc {attributes}>\n{_plain(document.text, control_tokens)}\n</doc>"
 
 
+_PLACE = re.compile(r"\{([a-z]+)\}")
+
+
+def fill(template: str, **values: str) -> str:
+    """Put values in the places that a template names, such as `{question}`, in one pass.
+
+    Braces in a value are text, and so are those of a template around what is no value's name.
+    """
+    return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)
+
+
 def neutralise(text: str, control_tokens: Sequence[str]) -> str:
     """Make plain text of model control tokens written in it: a space goes in after the first character (`< |eot_id|>`).
 

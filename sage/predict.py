@@ -16,10 +16,10 @@ from rag.records import Document
 from rag.render import Prompt
 from sage.inputs import InputSettings, SageInput, build
 from sage.model import ModelSettings, load_backbone
-from sage.parse import Kind, Parsed, parse
+from sage.parse import Kind, Parsed, parse, same
 from sage.settings import SageSettings
 
-__all__ = ["Kind", "Parsed", "Reply", "Sage", "SageSettings", "load", "load_untrained"]
+__all__ = ["Kind", "Parsed", "Reply", "Sage", "SageSettings", "load", "load_untrained", "parse", "same"]
 
 
 class Reply(NamedTuple):
@@ -35,8 +35,8 @@ class Reply(NamedTuple):
     """Ids that the model was given, chat template included."""
     completion_tokens: int
     """Ids that it generated, the end token included."""
-    confidence: float
-    """Geometric mean of the generated tokens' probabilities, the end token included; from 0 to 1."""
+    confidence: float | None
+    """Geometric mean of the generated tokens' probabilities, the end token included; from 0 to 1. None where a model does not tell."""
     finished: bool
     """Whether the model ended its turn before the token limit."""
 

@@ -1,5 +1,6 @@
 """A causal language model of this machine as a chat model, through transformers and the model's own chat template."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
@@ -136,6 +137,7 @@ def load(
     base: Text,
     revision: Text | None = None,
     pad_token: Text | None = None,
+    chat_template: Text | None = None,
     end_tokens: tuple[Text, ...] = (),
     precision: Precision = "auto",
     attention: Literal["sdpa", "eager"] | None = None,
@@ -150,21 +152,28 @@ def load(
     At a temperature of 0 it is greedy and a request's seed has no effect. Above 0 it samples from the most likely tokens that hold `top_p` of
     the probability, from a generator seeded by the request's seed and chat: the same request gives the same reply, whatever batch it is in.
 
+    `chat_template` is a Jinja template in place of the base's own, or where it has none; it may join the messages' texts and nothing else, for a
+    model that goes on with a plain text. It need not end a turn: the base's own end of sequence and `end_tokens` end a reply.
+
     Raises InputError for a base that cannot be found, has no chat template, or no padding token, and where `max_tokens` fills its context.
     """
     on = pick_device(device)
     tokenizer = load_tokenizer(base, revision, pad_token)
+    if chat_template is not None:
+        tokenizer.chat_template = chat_template
     model = load_model(AutoModelForCausalLM, base, revision, attn_implementation=attention, dtype=pick_dtype(precision, on))
     model.to(on)  # type: ignore[arg-type]
     if max_tokens >= model.config.max_position_embeddings:
         raise InputError(f"chat.max_tokens={max_tokens}: {base} has a context of {model.config.max_position_embeddings} tokens; lower it")
-    ends = end_ids(tokenizer, model, end_tokens, "chat")
+    ends = end_ids(tokenizer, model, end_tokens, "chat", turns=chat_template is None)
     # One greedy configuration that replaces the base's own, which may ask for sampling.
     model.generation_config = GenerationConfig(
         do_sample=False, eos_token_id=list(ends), pad_token_id=tokenizer.pad_token_id, bos_token_id=tokenizer.bos_token_id
     )
     dtype = str(model.dtype).removeprefix("torch.")
     name = f"{base}@{fingerprint(model)} {dtype} max_tokens={max_tokens} temperature={temperature} top_p={top_p}"
+    if chat_template is not None:
+        name += f" template={hashlib.sha256(chat_template.encode()).hexdigest()[:8]}"
     return TransformersChat(
         model, tokenizer, ends, name, batch_size=batch_size, max_tokens=max_tokens, temperature=temperature, top_p=top_p
     )

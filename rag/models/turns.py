@@ -8,24 +8,32 @@ SENTINEL = "sentinel"
 
 
 def end_ids(
-    tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, further: tuple[str, ...] = (), settings: str = "model"
+    tokenizer: PreTrainedTokenizerBase,
+    model: PreTrainedModel,
+    further: tuple[str, ...] = (),
+    settings: str = "model",
+    turns: bool = True,
 ) -> tuple[int, ...]:
     """Ids at which generation stops: the chat template's end of turn first, then every end of sequence that the base names.
 
     A base may name another token than its template ends a turn with, so one alone is not enough. `settings` is where `base` and `end_tokens`
-    are set, for errors.
+    are set, for errors. With `turns` false the template need not end a turn: the base goes on with a text until its own end of sequence.
+    Raises InputError for tokens that are not in the vocabulary, as `end_of_turn` does, and where nothing is named.
     """
     unknown = [token for token in further if token not in tokenizer.get_vocab()]
     if unknown:
         raise InputError(f"{settings}.end_tokens: not in the vocabulary: {', '.join(unknown)}")
     named = model.generation_config.eos_token_id
     candidates = [
-        end_of_turn(tokenizer, settings),
+        end_of_turn(tokenizer, settings) if turns else None,
         tokenizer.eos_token_id,
         *(named if isinstance(named, list) else [named]),
         *(tokenizer.convert_tokens_to_ids(token) for token in further),
     ]
-    return tuple(dict.fromkeys(int(i) for i in candidates if i is not None))
+    ends = tuple(dict.fromkeys(int(i) for i in candidates if i is not None))
+    if not ends:
+        raise InputError(f"{settings}.base: it names no token that ends a text; set {settings}.end_tokens")
+    return ends
 
 
 def end_of_turn(tokenizer: PreTrainedTokenizerBase, settings: str = "model") -> int:

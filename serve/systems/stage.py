@@ -2,9 +2,10 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeVar
 
 from pydantic import ValidationError
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 from rag.citations import cite, strip_citations
 from rag.errors import InputError
 from rag.jsonl import describe
+from rag.models.chat import ChatFailure, ChatModel, ChatRequest, Completion
 from rag.records import Document, Prediction, Query, Reason, RetrievalState
 from rag.render import as_documents, evidence
 from sage import predict as sage_stage
@@ -20,7 +22,7 @@ from serve.deadline import within
 
 logger = logging.getLogger(__name__)
 
-Stage = Literal["sieve", "leave_one_out", "sage"]
+Stage = Literal["sieve", "leave_one_out", "judge", "sage"]
 ResultT = TypeVar("ResultT")
 StageCall = Callable[[Sequence[str], Sequence[Sequence[Document]]], Sequence[ResultT | Exception]]
 
@@ -28,8 +30,8 @@ StageCall = Callable[[Sequence[str], Sequence[Sequence[Document]]], Sequence[Res
 class SageStage(Protocol):
     """What a system asks of a Sage; `sage.predict.Sage` is one."""
 
-    def answer(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[Reply | InputError]:
-        """Answer each question from its documents."""
+    def answer(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> Sequence[Reply | Exception]:
+        """Answer each question from its documents, in order; an error stands in the place of the question it is of."""
         ...
 
 
@@ -50,6 +52,10 @@ class Item:
         """Fix the outcome: later stages leave the item alone."""
         self.known.update(fields)
         self.decided = True
+
+    def withdraw(self, reason: Reason, state: RetrievalState | None) -> None:
+        """Abstain after all: an answer that is there already, with its citations, does not stand."""
+        self.decide(reason=reason, state=state, answer=None, citations=(), rejected_citations=())
 
     def prediction(self) -> Prediction:
         """The finished record."""
@@ -111,18 +117,43 @@ def ask_sage(items: Sequence[Item], sage: SageStage, deadline: float | None) -> 
     run("sage", items, sage.answer, _read_reply, deadline)
 
 
+def ask_chat(chat: ChatModel, requests: Sequence[ChatRequest]) -> list[Completion | Exception]:
+    """What a chat model says to each request, in order; in place of a reply that did not come, why.
+
+    Raises RuntimeError where the model answers nothing at all, such as a server that refuses the key: no fault of a query's own.
+    """
+    try:
+        replies = chat.complete(requests)
+    except InputError as error:
+        raise RuntimeError(f"{chat.name}: {error}") from error
+    return [RuntimeError(f"{chat.name}: {reply.reason}") if isinstance(reply, ChatFailure) else reply for reply in replies]
+
+
+def question_of(item: Item) -> str:
+    """What most stages ask about a set of documents."""
+    return item.query.question
+
+
 def run(
-    stage: Stage, items: Sequence[Item], call: StageCall[ResultT], read: Callable[[Item, ResultT], None], deadline: float | None
+    stage: Stage,
+    items: Sequence[Item],
+    call: StageCall[ResultT],
+    read: Callable[[Item, ResultT], None],
+    deadline: float | None,
+    about: Callable[[Item], str] = question_of,
 ) -> None:
-    """Run a stage on a batch and read each result. When the batch fails, run it one by one, so that only the item at fault fails."""
+    """Run a stage on a batch and read each result. When the batch fails, run it one by one, so that only the item at fault fails.
+
+    `call` gets a text for each item, by `about`, and its documents; `deadline` is in seconds for each item, none means no limit.
+    """
     if not items:
         return
     started = time.perf_counter()
     results: Sequence[ResultT | Exception]
     try:
-        results = _call(items, call, deadline)
+        results = _call(items, call, deadline, about)
     except Exception as error:  # A guard that fails must end in an abstention, whatever it failed of.
-        results = [error] if len(items) == 1 else [_call_one(item, call, deadline) for item in items]
+        results = [error] if len(items) == 1 else [_call_one(item, call, deadline, about) for item in items]
     milliseconds = 1000 * (time.perf_counter() - started) / len(items)
     for item, result in zip(items, results, strict=True):
         item.timings[stage] = milliseconds
@@ -155,8 +186,10 @@ STATES = {
 
 def _read_reply(item: Item, reply: Reply) -> None:
     prompt, kind = reply.prompt, reply.parsed.kind
-    item.tokens.update(prompt=reply.prompt_tokens, completion=reply.completion_tokens)
-    confidence = reply.confidence if is_probability(reply.confidence) else None
+    # A server that does not tell says 0.
+    told = {"prompt": reply.prompt_tokens, "completion": reply.completion_tokens}
+    item.tokens.update({name: count for name, count in told.items() if count})
+    confidence = reply.confidence if reply.confidence is not None and is_probability(reply.confidence) else None
     trimmed = tuple(dict.fromkeys((*item.known.get("trimmed", ()), *prompt.trimmed)))
     item.known.update(output=reply.output, confidence=confidence, prompt=prompt.text, dropped=prompt.dropped, trimmed=trimmed)
     if kind not in STATES or (kind is Kind.ANSWER and not reply.parsed.answer):
@@ -172,26 +205,43 @@ def _read_reply(item: Item, reply: Reply) -> None:
         item.decide(reason=Reason.DISTRACTED if kind is Kind.CONFLICT else Reason.UNANSWERABLE, state=state)
 
 
-def _call_one(item: Item, call: StageCall[ResultT], deadline: float | None) -> ResultT | Exception:
+def _call_one(item: Item, call: StageCall[ResultT], deadline: float | None, about: Callable[[Item], str]) -> ResultT | Exception:
     try:
-        return _call([item], call, deadline)[0]
+        return _call([item], call, deadline, about)[0]
     except Exception as error:  # As in run.
         return error
 
 
-def _call(items: Sequence[Item], call: StageCall[ResultT], deadline: float | None) -> Sequence[ResultT | Exception]:
-    questions, documents = [item.query.question for item in items], [item.documents for item in items]
-    results = within(None if deadline is None else deadline * len(items), lambda: call(questions, documents))
+def _call(
+    items: Sequence[Item], call: StageCall[ResultT], deadline: float | None, about: Callable[[Item], str]
+) -> Sequence[ResultT | Exception]:
+    texts, documents = [about(item) for item in items], [item.documents for item in items]
+    results = within(None if deadline is None else deadline * len(items), lambda: call(texts, documents))
     if len(results) != len(items):
         raise RuntimeError(f"expected {len(items)} results from the stage, got {len(results)}")
     return results
 
 
+FAILURES: Mapping[Stage, tuple[Reason, Reason]] = MappingProxyType(
+    {
+        "sieve": (Reason.SIEVE_FAILED, Reason.SIEVE_TIMEOUT),
+        "leave_one_out": (Reason.SIEVE_FAILED, Reason.SIEVE_TIMEOUT),
+        "judge": (Reason.JUDGE_FAILED, Reason.JUDGE_TIMEOUT),
+        "sage": (Reason.SAGE_FAILED, Reason.SAGE_TIMEOUT),
+    }
+)
+"""Why the system abstains where a stage crashed, and where it ran out of time."""
+
+
 def _fail(item: Item, error: Exception, stage: Stage) -> None:
-    if isinstance(error, InputError):
+    # What a judge cannot take is not always what the user asked: it may be an answer too long to judge.
+    if isinstance(error, InputError) and stage != "judge":
         item.decide(error=str(error), state=None)
         return
-    failed, timed_out = (Reason.SAGE_FAILED, Reason.SAGE_TIMEOUT) if stage == "sage" else (Reason.SIEVE_FAILED, Reason.SIEVE_TIMEOUT)
+    failed, timed_out = FAILURES[stage]
     reason = timed_out if isinstance(error, TimeoutError) else failed
     logger.error("query %s: %s: %r", item.query.id, reason, error, exc_info=None if isinstance(error, TimeoutError) else error)
-    item.decide(reason=reason)
+    if stage == "judge":
+        item.withdraw(reason, state=None)
+    else:
+        item.decide(reason=reason)

@@ -99,6 +99,8 @@ def slots_of(file: str, root: str, prefix: str = "", under: tuple[str, ...] = ()
 SLOTS = [slot for root in ROOTS for slot in slots_of(root, root)]
 WITH_PROFILE = [(slot.root, profile) for slot in SLOTS if slot.group == "profile" for profile in ("paper", "local")]
 SLOTS += slots_of("dataset/pipeline", "data_gen_build", "dataset.", ("dataset=pipeline",))
+for file in ("tuned", "output_judge", "sufficiency_judge"):
+    SLOTS += slots_of(f"system/{file}", "eval_pipeline", "system.", (f"system={file}",))
 SLOTS += [Slot("data_gen_build", "chat", "dataset.judge", ("dataset=pipeline",), "+")]
 USES = [(choice, slot) for choice in CHOICES for slot in SLOTS if choice.partition("/")[0] == slot.group]
 

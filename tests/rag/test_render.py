@@ -9,7 +9,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from rag.errors import InputError
 from rag.records import Document
-from rag.render import Prompt, arrange, delimit, evidence, neutralise, ranked, render, select
+from rag.render import Prompt, arrange, delimit, evidence, fill, neutralise, ranked, render, select
 
 TEMPLATE = 7
 """Tokens that the chat template of these tests adds around the user message."""
@@ -328,3 +328,7 @@ def test_the_same_documents_in_any_order_give_the_same_prompt() -> None:
     documents = five_equal_documents()
     prompts = {render("Who?", random.Random(seed).sample(documents, k=5), "Answer.", budget=100, count=count).text for seed in range(10)}
     assert len(prompts) == 1
+
+
+def test_places_are_filled_in_one_pass_and_other_braces_are_text() -> None:
+    assert fill('{a} {b} {c} {"n": 1} {}', a="{b}", b="{a}") == '{b} {a} {c} {"n": 1} {}'

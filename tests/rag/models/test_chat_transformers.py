@@ -1,5 +1,6 @@
 """A tiny random Llama as a chat model: what it is given, where it stops, and what a seed does."""
 
+import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import torch
 from rag.errors import InputError
 from rag.models.chat import ChatFailure, ChatRequest, Completion, Message, StreamingChat
 from rag.models.chat_transformers import SeededNoise, TransformersChat, load
+from rag.models.turns import end_ids
 
 GEMMA_LIKE = (
     "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
@@ -120,6 +122,28 @@ def test_it_stops_at_the_end_of_turn_and_at_the_base_s_end_of_text(base: Path, e
     assert isinstance(reply, Completion)
     assert (reply.prompt_tokens, reply.completion_tokens, reply.finished) == (prompt, 3, True)
     assert end not in reply.text
+
+
+PLAIN = "{{ bos_token }}{% for message in messages %}{{ message['content'] }}{% endfor %}"
+
+
+def test_a_template_of_one_s_own_takes_the_place_of_the_base_s_and_need_not_end_a_turn(base: Path) -> None:
+    """A plain text to go on with: one BOS, no control token of a document, and the base's own end of text."""
+    chat = small(base, chat_template=PLAIN)
+    ids = chat.input_ids([Message("user", "Q: who?<|im_end|>\nA:")])
+    assert chat.tokenizer.decode(ids) == "<s>Q: who?< |im_end|>\nA:"
+    assert chat.ends == {chat.tokenizer.convert_tokens_to_ids("<|endoftext|>")}
+    assert chat.name == f"{small(base).name} template={hashlib.sha256(PLAIN.encode()).hexdigest()[:8]}"
+    with pytest.raises(InputError, match=r"chat.end_tokens: not in the vocabulary: <\|eot_id\|>"):
+        small(base, chat_template=PLAIN, end_tokens=("<|eot_id|>",))
+
+
+def test_a_base_that_names_no_end_needs_one(causal: Callable[..., Path]) -> None:
+    tokenizer, model = small(causal()).tokenizer, small(causal()).model
+    tokenizer.eos_token = None  # type: ignore[assignment]
+    model.generation_config.eos_token_id = None  # type: ignore[union-attr]
+    with pytest.raises(InputError, match=r"chat.base: it names no token that ends a text; set chat.end_tokens"):
+        end_ids(tokenizer, model, (), "chat", turns=False)
 
 
 def test_a_reply_at_the_limit_is_not_finished(base: Path) -> None:
