@@ -6,12 +6,13 @@ from typing import Final, Literal
 
 import numpy as np
 
-from eval import metrics
+from eval import metrics, recovery
 from eval.bootstrap import interval
 from eval.metrics import Judged, Tally
+from eval.recovery import RecoveryRow, by_distractors, recovery_rows
 from rag import text
 from rag.errors import InputError
-from rag.records import Condition, DocumentLabel, Example, Outcome, Prediction, Reason, Record, RetrievalState
+from rag.records import Condition, DocumentLabel, Example, Outcome, Prediction, Reason, Record, RetrievalState, Text
 
 Match = Literal["exact", "squad", "contains"]
 """When an answer counts as correct: strict exact match, plain SQuAD exact match, or a gold answer found in it at word boundaries."""
@@ -19,7 +20,7 @@ Match = Literal["exact", "squad", "contains"]
 MATCHES: Final[tuple[Match, ...]] = ("exact", "squad", "contains")
 DISTRACTING: Final = frozenset({DocumentLabel.CONFLICT, DocumentLabel.NEGATED, DocumentLabel.ADVERSARIAL})
 GUARD_FAILURES: Final = frozenset(reason for reason in Reason if reason.value.endswith(("_failed", "_timeout")))
-STAGES: Final = ("sieve", "leave_one_out", "sage", "total")
+STAGES: Final = ("sieve", "leave_one_out", "sage", "re_retrieve", "escalate", "total")
 
 
 class MetricRow(Record):
@@ -78,6 +79,18 @@ class LatencyRow(Record):
     median: float
     p95: float
     """95th percentile, linear between the two nearest."""
+    stored: int = 0
+    """Those of the examples whose time is that of an earlier run, which kept the result."""
+
+
+class DistractorsRow(Record):
+    """Recovery on the distracted sets that have one number of distracting documents."""
+
+    distractors: Text
+    """`1`, `2` or `3 or more`."""
+    n: int
+    flagged: int
+    metrics: tuple[MetricRow, ...]
 
 
 class Report(Record):
@@ -100,6 +113,10 @@ class Report(Record):
     """Why the system gave no answer, most frequent first; errors are counted apart."""
     latency: tuple[LatencyRow, ...]
     notes: tuple[str, ...]
+    recovery: tuple[RecoveryRow, ...] = ()
+    """What was done after a first abstention; empty where nothing was."""
+    distractors: tuple[DistractorsRow, ...] = ()
+    """Recovery by the number of distracting documents; empty where nothing was done after any abstention, or no label is known."""
 
 
 METRICS: Final[tuple[tuple[str, Callable[[Sequence[Judged]], Tally]], ...]] = (
@@ -120,7 +137,10 @@ METRICS: Final[tuple[tuple[str, Callable[[Sequence[Judged]], Tally]], ...]] = (
     ("blame_precision", metrics.blame_precision),
     ("recovery_rate", metrics.recovery_rate),
     ("recovery_accuracy", metrics.recovery_accuracy),
+    *recovery.METRICS,
 )
+BY_DISTRACTORS: Final = (*recovery.METRICS[:2], ("recovery_rate", metrics.recovery_rate), *recovery.METRICS[2:])
+"""Metrics that are also given by the number of distracting documents."""
 
 
 def answer_matches(answer: str, golds: Sequence[str], match: Match) -> bool:
@@ -151,6 +171,7 @@ def outcome(example: Example, prediction: Prediction, match: Match = "exact") ->
 def judge(example: Example, prediction: Prediction, match: Match = "exact") -> Judged:
     """Reduce one example and its prediction to what the metrics read."""
     answer = prediction.answer if example.answers else None
+    distracting = distracting_ids(example)
     return Judged(
         question_id=example.question_id,
         gold=example.state,
@@ -164,6 +185,13 @@ def judge(example: Example, prediction: Prediction, match: Match = "exact") -> J
         sage_called=prediction.prompt is not None,
         filtered=bool(prediction.removed),
         blamed_share=_blamed_share(example, prediction),
+        labelled=any(document.label is not None for document in example.documents),
+        distractors=len(distracting),
+        removed=len(prediction.removed),
+        removed_distractors=len(distracting.intersection(prediction.removed)),
+        answerable_without=any(document.label is DocumentLabel.ANSWERABLE for document in example.documents),
+        has_gold=bool(example.answers),
+        recovery=prediction.recovery,
     )
 
 
@@ -264,6 +292,20 @@ def score(
         reasons=_reasons(rows),
         latency=latency_rows([prediction for _, prediction in pairs]),
         notes=_notes(rows),
+        recovery=recovery_rows(rows),
+        distractors=_distractors_rows(rows, measure) if any(row.recovered for row in rows) else (),
+    )
+
+
+def _distractors_rows(rows: Sequence[Judged], measure: Callable[[str, Tally], MetricRow]) -> tuple[DistractorsRow, ...]:
+    return tuple(
+        DistractorsRow(
+            distractors=number,
+            n=len(group),
+            flagged=sum(row.flagged is True for row in group),
+            metrics=tuple(measure(name, metric(group)) for name, metric in BY_DISTRACTORS),
+        )
+        for number, group in by_distractors(rows).items()
     )
 
 
@@ -309,13 +351,15 @@ def latency_rows(predictions: Sequence[Prediction]) -> tuple[LatencyRow, ...]:
     """Time by stage over the predictions that went through it; known stages in their order, others after them by name."""
     names = {stage for prediction in predictions for stage in prediction.timings}
     ordered = [stage for stage in STAGES if stage in names] + sorted(names.difference(STAGES))
-    return tuple(_latency_row(stage, [p.timings[stage] for p in predictions if stage in p.timings]) for stage in ordered)
+    return tuple(_latency_row(stage, [p for p in predictions if stage in p.timings]) for stage in ordered)
 
 
-def _latency_row(stage: str, milliseconds: Sequence[float]) -> LatencyRow:
+def _latency_row(stage: str, predictions: Sequence[Prediction]) -> LatencyRow:
+    milliseconds = [prediction.timings[stage] for prediction in predictions]
+    stored = sum(bool(prediction.stored) if stage == "total" else stage in prediction.stored for prediction in predictions)
     ordered = np.sort(np.array(milliseconds, dtype=np.float64))
     median, p95 = np.percentile(ordered, [50, 95])
-    return LatencyRow(stage=stage, n=len(ordered), mean=float(ordered.mean()), median=float(median), p95=float(p95))
+    return LatencyRow(stage=stage, n=len(ordered), mean=float(ordered.mean()), median=float(median), p95=float(p95), stored=stored)
 
 
 def _notes(rows: Sequence[Judged]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -17,18 +17,59 @@ from rag.render import as_documents, evidence
 from sage import predict as sage_stage
 from sage.predict import Kind, Reply, Sage, SageSettings
 from serve.deadline import within
+from sieve.predict import Removal, Screening
 
 logger = logging.getLogger(__name__)
 
 Stage = Literal["sieve", "leave_one_out", "sage"]
 ResultT = TypeVar("ResultT")
-StageCall = Callable[[Sequence[str], Sequence[Sequence[Document]]], Sequence[ResultT | Exception]]
+
+
+@dataclass(frozen=True)
+class Timed(Generic[ResultT]):
+    """A result from a stage that knows how long its model took, where that is not the time of the call: see `serve.systems.stored`."""
+
+    result: ResultT | Exception
+    milliseconds: float
+    stored: bool
+    """Whether it was made by an earlier call, or run, and kept."""
+
+
+StageCall = Callable[[Sequence[str], Sequence[Sequence[Document]]], Sequence[ResultT | Timed[ResultT] | Exception]]
+
+
+class StageUnusable(Exception):  # noqa: N818
+    """A stage cannot work at all, as where its model does not load: no query's fault, so `run` raises the cause and fails no item."""
+
+    def __init__(self, cause: Exception) -> None:
+        """Carry what went wrong."""
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class SieveStage(Protocol):
+    """What the system asks of a Sieve, whatever its form."""
+
+    @property
+    def threshold(self) -> float:
+        """The threshold that was chosen on validation data."""
+        ...
+
+    def screen(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> Sequence[Screening | Timed[Screening]]:
+        """Score each set."""
+        ...
+
+    def leave_one_out(
+        self, questions: Sequence[str], documents: Sequence[Sequence[Document]]
+    ) -> Sequence[list[Removal] | Timed[list[Removal]]]:
+        """Score each set without each of its units."""
+        ...
 
 
 class SageStage(Protocol):
     """What a system asks of a Sage; `sage.predict.Sage` is one."""
 
-    def answer(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[Reply | InputError]:
+    def answer(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> Sequence[Reply | InputError | Timed[Reply]]:
         """Answer each question from its documents."""
         ...
 
@@ -44,6 +85,10 @@ class Item:
     """Fields of the prediction known so far."""
     timings: dict[str, float] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
+    spent: dict[str, float] = field(default_factory=dict)
+    """Seconds of each stage's deadline that are used up."""
+    stored: dict[str, None] = field(default_factory=dict)
+    """Stages whose result was kept by an earlier run, in order."""
     decided: bool = False
 
     def decide(self, **fields: Any) -> None:
@@ -54,7 +99,14 @@ class Item:
     def prediction(self) -> Prediction:
         """The finished record."""
         timings = {**self.timings, "total": sum(self.timings.values())}
-        return Prediction(id=self.query.id, question_id=self.query.question_id, **self.known, timings=timings, tokens=self.tokens)
+        return Prediction(
+            id=self.query.id,
+            question_id=self.query.question_id,
+            **self.known,
+            timings=timings,
+            tokens=self.tokens,
+            stored=tuple(self.stored),
+        )
 
 
 def start(queries: Sequence[Query]) -> list[Item]:
@@ -114,24 +166,33 @@ def ask_sage(items: Sequence[Item], sage: SageStage, deadline: float | None) -> 
 def run(
     stage: Stage, items: Sequence[Item], call: StageCall[ResultT], read: Callable[[Item, ResultT], None], deadline: float | None
 ) -> None:
-    """Run a stage on a batch and read each result. When the batch fails, run it one by one, so that only the item at fault fails."""
+    """Run a stage on a batch and read each result. When the batch fails, run it one by one, so that only the item at fault fails.
+
+    An item that comes to a stage again has what it left of its deadline, and its times add up. Raises the cause of a stage that cannot
+    work at all.
+    """
     if not items:
         return
     started = time.perf_counter()
-    results: Sequence[ResultT | Exception]
     try:
-        results = _call(items, call, deadline)
-    except Exception as error:  # A guard that fails must end in an abstention, whatever it failed of.
-        results = [error] if len(items) == 1 else [_call_one(item, call, deadline) for item in items]
-    milliseconds = 1000 * (time.perf_counter() - started) / len(items)
+        results = _results(stage, items, call, deadline)
+    except StageUnusable as error:
+        raise error.cause from None
+    share = 1000 * (time.perf_counter() - started) / len(items)
     for item, result in zip(items, results, strict=True):
-        item.timings[stage] = milliseconds
+        milliseconds = share
+        if isinstance(result, Timed):
+            milliseconds = result.milliseconds
+            if result.stored:
+                item.stored[stage] = None
+            result = result.result
+        item.timings[stage] = item.timings.get(stage, 0.0) + milliseconds
         if isinstance(result, Exception):
             _fail(item, result, stage)
             continue
         try:
             read(item, result)
-        except Exception as error:  # As above: a result that cannot be read is a failure of the stage.
+        except Exception as error:  # As in _results: a result that cannot be read is a failure of the stage.
             _fail(item, error, stage)
 
 
@@ -172,16 +233,31 @@ def _read_reply(item: Item, reply: Reply) -> None:
         item.decide(reason=Reason.DISTRACTED if kind is Kind.CONFLICT else Reason.UNANSWERABLE, state=state)
 
 
-def _call_one(item: Item, call: StageCall[ResultT], deadline: float | None) -> ResultT | Exception:
+def _results(
+    stage: Stage, items: Sequence[Item], call: StageCall[ResultT], deadline: float | None
+) -> Sequence[ResultT | Timed[ResultT] | Exception]:
+    started = time.perf_counter()
+    results: Sequence[ResultT | Timed[ResultT] | Exception]
     try:
-        return _call([item], call, deadline)[0]
-    except Exception as error:  # As in run.
-        return error
+        results = _call(stage, items, call, deadline)
+    except StageUnusable:
+        raise
+    except Exception as error:  # A guard that fails must end in an abstention, whatever it failed of.
+        if len(items) > 1:
+            return [result for item in items for result in _results(stage, [item], call, deadline)]
+        results = [error]
+    seconds = (time.perf_counter() - started) / len(items)
+    for item in items:
+        item.spent[stage] = item.spent.get(stage, 0.0) + seconds
+    return results
 
 
-def _call(items: Sequence[Item], call: StageCall[ResultT], deadline: float | None) -> Sequence[ResultT | Exception]:
+def _call(
+    stage: Stage, items: Sequence[Item], call: StageCall[ResultT], deadline: float | None
+) -> Sequence[ResultT | Timed[ResultT] | Exception]:
     questions, documents = [item.query.question for item in items], [item.documents for item in items]
-    results = within(None if deadline is None else deadline * len(items), lambda: call(questions, documents))
+    left = None if deadline is None else sum(max(0.0, deadline - item.spent.get(stage, 0.0)) for item in items)
+    results = within(left, lambda: call(questions, documents))
     if len(results) != len(items):
         raise RuntimeError(f"expected {len(items)} results from the stage, got {len(results)}")
     return results

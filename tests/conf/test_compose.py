@@ -93,6 +93,7 @@ SLOTS = [slot for root in ROOTS for slot in slots_of(root, root)]
 WITH_PROFILE = [(slot.root, profile) for slot in SLOTS if slot.group == "profile" for profile in ("paper", "local")]
 SLOTS += slots_of("dataset/pipeline", "data_gen_build", "dataset.", ("dataset=pipeline",))
 SLOTS += [Slot("data_gen_build", "chat", "dataset.judge", ("dataset=pipeline",), "+")]
+SLOTS += slots_of("system/recovery", "eval_pipeline", "system.", ("system=recovery",))
 USES = [(choice, slot) for choice in CHOICES for slot in SLOTS if choice.partition("/")[0] == slot.group]
 
 
