@@ -5,31 +5,25 @@ abstention as it is.
 """
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, TypeVar, get_args, runtime_checkable
+from typing import Annotated, Any, Final, Literal, Protocol, get_args, runtime_checkable
 
 from pydantic import Field
 
 from rag.errors import InputError, nearest
 from rag.records import Document, Prediction, Query, Reason, RetrievalState
-from rag.render import ranked
-from rag.retrieval.retriever import Retriever, search_all
 from rag.settings import InputPath, Target
-from rag.text import near_identical
-from serve.deadline import within
+from serve.deadline import attempt
 from serve.systems import System
 from serve.systems.human_queue import HumanQueue
+from serve.systems.second_retrieval import Found, Placement, Search, SecondRetrieval
 from serve.systems.stage import require_deadlines, to_query
 
 logger = logging.getLogger(__name__)
 
 Strategy = Literal["none", "filter", "re_retrieve", "escalate", "queue"]
-Placement = Literal["add", "replace"]
-"""Where newly found documents go: after those of the set, or in their place."""
-ResultT = TypeVar("ResultT")
 
 FOR_PEOPLE_ONLY: Final = frozenset({reason for reason in Reason if reason.value.endswith(("_failed", "_timeout"))} | {Reason.UNPARSED})
 """A stage that crashed, hung or could not be read has said nothing about the set, so nothing but a person may answer in its place."""
@@ -44,15 +38,6 @@ class Filtering(Protocol):
         ...
 
 
-class _Found(NamedTuple):
-    """What a second retrieval brought for one query."""
-
-    query: Query
-    """With the set that comes of it."""
-    new: tuple[Document, ...]
-    milliseconds: float
-
-
 @dataclass
 class _Case:
     """One query on its way through the strategies."""
@@ -64,6 +49,10 @@ class _Case:
     """Strategies that have not been tried."""
     seen: list[Document] = field(default_factory=list)
     """All documents that were ever in the set."""
+
+    def __str__(self) -> str:
+        """As logs name it."""
+        return f"query {self.query.id}"
 
     def update(self, **fields: Any) -> None:
         """Change the prediction, checked as a new one."""
@@ -97,20 +86,16 @@ class Recovery:
         *,
         on_distracted: Sequence[Strategy] = (),
         on_unanswerable: Sequence[Strategy] = (),
-        retriever: Retriever | None = None,
-        k: int = 5,
-        placement: Placement = "add",
+        again: SecondRetrieval | None = None,
         rounds: int = 1,
         stronger: System | None = None,
         queue: HumanQueue | None = None,
-        retrieve_deadline: float | None = None,
         escalate_deadline: float | None = None,
     ) -> None:
         """Follow each abstention of `system` by the strategies for its state; what these need must be given.
 
-        A second retrieval brings at most `k` documents that were not in the set before, neither by id nor by text, and is repeated up to `rounds`
-        times. Deadlines are seconds for each query, none means no limit. Raises InputError for strategies that do not go together or lack
-        what they need.
+        Retrieval is repeated up to `rounds` times, until a set is answered. The deadline is in seconds for each query, none means no limit. Raises
+        InputError for strategies that do not go together or lack what they need.
         """
         self._strategies: dict[RetrievalState, tuple[Strategy, ...]] = {
             RetrievalState.DISTRACTED: _checked("on_distracted", on_distracted),
@@ -119,22 +104,19 @@ class Recovery:
         self._used = {name for names in self._strategies.values() for name in names}
         if "filter" in self._strategies[RetrievalState.UNANSWERABLE]:
             raise InputError("on_unanswerable: `filter` is for distracted sets; there is nothing to remove from a set without an answer")
-        for name, given, key in (("re_retrieve", retriever, "retriever"), ("escalate", stronger, "escalate"), ("queue", queue, "queue")):
+        for name, given, key in (("re_retrieve", again, "retriever"), ("escalate", stronger, "escalate"), ("queue", queue, "queue")):
             if name in self._used and given is None:
                 raise InputError(f"{key}: expected one for the strategy `{name}`, got none")
         if "filter" in self._used and not isinstance(system, Filtering):
             raise InputError(f"on_distracted: `filter` needs a system with a Sieve, got a {type(system).__name__}")
-        if k < 1 or rounds < 1:
-            raise InputError(f"k, rounds: expected at least 1 of each, got {k} and {rounds}")
-        require_deadlines(retrieve_deadline=retrieve_deadline, escalate_deadline=escalate_deadline)
+        if rounds < 1:
+            raise InputError(f"rounds: expected at least 1, got {rounds}")
+        require_deadlines(escalate_deadline=escalate_deadline)
         self.system = system
-        self.retriever = retriever
-        self.k = k
-        self.placement = placement
+        self.again = again
         self.rounds = rounds
         self.stronger = stronger
         self.queue = queue
-        self.retrieve_deadline = retrieve_deadline
         self.escalate_deadline = escalate_deadline
 
     def ask(self, question: str, documents: Sequence[Document | str]) -> Prediction:
@@ -155,11 +137,11 @@ class Recovery:
             "queue": self._queue,
         }
         while any(case.left for case in cases):
-            for name, attempt in attempts.items():
+            for name, follow in attempts.items():
                 batch = [case for case in cases if case.left[:1] == [name]]
                 for case in batch:
                     case.left.pop(0)
-                attempt(batch)
+                follow(batch)
                 for case in batch:
                     if case.prediction.answer is not None:
                         case.left.clear()
@@ -188,7 +170,14 @@ class Recovery:
     def _retrieve_again(self, cases: Sequence[_Case]) -> None:
         waiting = list(cases)
         for _ in range(self.rounds):
-            found = [(case, brought) for case, brought in zip(waiting, self._search(waiting), strict=True) if brought is not None]
+            if self.again is None or not waiting:
+                return
+            found = []
+            for case, brought in zip(waiting, self.again.find([Search(case.query, case.seen) for case in waiting]), strict=True):
+                if brought.new:
+                    found.append((case, brought))
+                else:
+                    case.spend("re_retrieve", brought.milliseconds, {})
             if not found:
                 return
             made = self.system.predict([brought.query for _, brought in found])
@@ -196,42 +185,7 @@ class Recovery:
                 self._take_in(case, brought, prediction)
             waiting = [c for c, _ in found if c.prediction.answer is None and c.prediction.reason not in FOR_PEOPLE_ONLY]
 
-    def _search(self, cases: Sequence[_Case]) -> list[_Found | None]:
-        retriever = self.retriever
-        if retriever is None or not cases:
-            return [None] * len(cases)
-
-        def search(some: Sequence[_Case]) -> list[list[Document]]:
-            # Each document of the set may come up again.
-            k = self.k + max(len(case.seen) for case in some)
-            return [hits for batch in search_all(retriever, [case.query.question for case in some], k, len(some)) for hits in batch]
-
-        found: list[_Found | None] = []
-        for case, (result, milliseconds) in zip(cases, _attempt("re_retrieve", cases, search, self.retrieve_deadline), strict=True):
-            new = () if result is None else self._unseen(case, result)
-            if not new:
-                case.spend("re_retrieve", milliseconds, {})
-                found.append(None)
-                continue
-            found.append(_Found(self._with(case.query, new), new, milliseconds))
-        return found
-
-    def _unseen(self, case: _Case, hits: Sequence[Document]) -> tuple[Document, ...]:
-        new: list[Document] = []
-        # What others in the batch asked for must not decide what this one gets.
-        for hit in hits[: self.k + len(case.seen)]:
-            known = any(hit.id == document.id or near_identical(hit.text, document.text) for document in (*case.seen, *new))
-            if len(new) < self.k and hit.text.strip() and not known:
-                new.append(hit.model_copy(update={"label": None, "answer": None}))
-        return tuple(new)
-
-    def _with(self, query: Query, new: Sequence[Document]) -> Query:
-        """The query on its new set, whose ranks go on from 1 without a gap: those of two retrievals say nothing beside each other."""
-        kept = ranked(query.documents) if self.placement == "add" else []
-        documents = tuple(document.model_copy(update={"rank": rank}) for rank, document in enumerate([*kept, *new], start=1))
-        return query.model_copy(update={"documents": documents})
-
-    def _take_in(self, case: _Case, brought: _Found, made: Prediction) -> None:
+    def _take_in(self, case: _Case, brought: Found, made: Prediction) -> None:
         case.query = brought.query
         case.seen += brought.new
         case.spend("re_retrieve", brought.milliseconds + made.timings.get("total", 0.0), made.tokens)
@@ -259,7 +213,7 @@ class Recovery:
         def ask(some: Sequence[_Case]) -> list[Prediction]:
             return stronger.predict([case.query for case in some])
 
-        for case, (made, milliseconds) in zip(asked, _attempt("escalate", asked, ask, self.escalate_deadline), strict=True):
+        for case, (made, milliseconds) in zip(asked, attempt("escalate", asked, ask, self.escalate_deadline), strict=True):
             tokens = {} if made is None else {f"escalate_{name}": count for name, count in made.tokens.items()}
             case.spend("escalate", milliseconds if made is None else made.timings.get("total", milliseconds), tokens)
             case.update(recovery=(*case.prediction.recovery, "escalated"))
@@ -296,24 +250,6 @@ def _answer_of(made: Prediction) -> dict[str, Any]:
     return {name: getattr(made, name) for name in names}
 
 
-def _attempt(
-    name: str, cases: Sequence[_Case], call: Callable[[Sequence[_Case]], Sequence[ResultT]], deadline: float | None
-) -> list[tuple[ResultT | None, float]]:
-    """The result for each case, none where it failed, with its milliseconds. When the batch fails, cases are tried one by one."""
-    started = time.perf_counter()
-    try:
-        results = within(None if deadline is None else deadline * len(cases), lambda: call(cases))
-        if len(results) != len(cases):
-            raise RuntimeError(f"expected {len(cases)} results, got {len(results)}")  # noqa: TRY301
-    except Exception as error:  # A strategy that fails leaves the abstention as it is, whatever it failed of.
-        if len(cases) > 1:
-            return [one for case in cases for one in _attempt(name, [case], call, deadline)]
-        logger.error("query %s: %s failed: %r", cases[0].query.id, name, error)  # noqa: TRY400
-        return [(None, 1000 * (time.perf_counter() - started))]
-    milliseconds = 1000 * (time.perf_counter() - started) / len(cases)
-    return [(result, milliseconds) for result in results]
-
-
 def load(
     system: Target,
     on_distracted: tuple[Strategy, ...] = (),
@@ -336,12 +272,9 @@ def load(
         system.build(),
         on_distracted=on_distracted,
         on_unanswerable=on_unanswerable,
-        retriever=retriever.build() if retriever is not None and "re_retrieve" in used else None,
-        k=k,
-        placement=placement,
+        again=SecondRetrieval(retriever.build(), k, placement, retrieve_deadline) if retriever and "re_retrieve" in used else None,
         rounds=rounds,
         stronger=escalate.build() if escalate is not None and "escalate" in used else None,
         queue=HumanQueue(Path(queue)) if queue is not None and "queue" in used else None,
-        retrieve_deadline=retrieve_deadline,
         escalate_deadline=escalate_deadline,
     )

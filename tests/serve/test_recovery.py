@@ -20,6 +20,7 @@ from serve.systems.always_abstain import AlwaysAbstain
 from serve.systems.human_queue import HumanQueue, Queued
 from serve.systems.recovery import Recovery, load
 from serve.systems.sage_only import SageOnly
+from serve.systems.second_retrieval import SecondRetrieval
 from serve.systems.sieve_and_sage import SieveAndSage
 
 QUESTION = "Who is the mayor of Ostvale?"
@@ -145,8 +146,11 @@ class TestFilter:
 
 
 class TestReRetrieve:
-    def system(self, inner: Any, **settings: Any) -> Recovery:
-        return Recovery(inner, on_distracted=["re_retrieve"], on_unanswerable=["re_retrieve"], retriever=Bm25(CORPUS), **settings)
+    def system(self, inner: Any, rounds: int = 1, **again: Any) -> Recovery:
+        settings = {"rounds": rounds}
+        return Recovery(
+            inner, on_distracted=["re_retrieve"], on_unanswerable=["re_retrieve"], again=SecondRetrieval(Bm25(CORPUS), **again), **settings
+        )
 
     def test_new_documents_come_after_the_set_and_the_answer_cites_one(self, gated: Any, asks: Any) -> None:
         inner = gated()
@@ -185,7 +189,7 @@ class TestReRetrieve:
 
     def test_nothing_found_leaves_the_abstention_and_calls_no_stage(self, gated: Any, asks: Any) -> None:
         inner = gated()
-        system = Recovery(inner, on_unanswerable=["re_retrieve"], retriever=Bm25([Document(id="z", text="Unrelated words.")]))
+        system = Recovery(inner, on_unanswerable=["re_retrieve"], again=SecondRetrieval(Bm25([Document(id="z", text="Unrelated words.")])))
         made = one(system, asks(NOTHING))
         assert (made.reason, made.recovery, made.added) == (Reason.UNANSWERABLE, (), ())
         assert len(inner.sieve.screened) == 1
@@ -198,16 +202,16 @@ class TestReRetrieve:
                 return [CORPUS[n] for n in (4, 3, 2, 0, 1)][:k]
 
         inner = gated()
-        made = one(Recovery(inner, on_unanswerable=["re_retrieve"], retriever=Ordered(), k=1, rounds=5), asks("Ostvale."))
+        made = one(Recovery(inner, on_unanswerable=["re_retrieve"], again=SecondRetrieval(Ordered(), k=1), rounds=5), asks("Ostvale."))
         assert [d.id for d in made.added] == ["w5", "w4", "w3", "w1"]
         assert (made.answer, made.recovery) == ("Ada Lind", ("re_retrieved",) * 4)
-        made = one(Recovery(inner, on_unanswerable=["re_retrieve"], retriever=Ordered(), k=1, rounds=2), asks("Ostvale."))
+        made = one(Recovery(inner, on_unanswerable=["re_retrieve"], again=SecondRetrieval(Ordered(), k=1), rounds=2), asks("Ostvale."))
         assert (made.reason, len(made.added)) == (Reason.UNANSWERABLE, 2)
 
     def test_the_gated_system_s_own_filter_works_on_the_new_set(self, gated: Any, asks: Any) -> None:
         """The second retrieval brings a misleading document beside the true one."""
         corpus = [CORPUS[0], Document(id="w9", text="That Ostvale has a mayor is a hoax.")]
-        system = Recovery(gated(on_flag="filter"), on_unanswerable=["re_retrieve"], retriever=Bm25(corpus))
+        system = Recovery(gated(on_flag="filter"), on_unanswerable=["re_retrieve"], again=SecondRetrieval(Bm25(corpus)))
         made = one(system, asks(NOTHING))
         assert {d.id for d in made.added} == {"w1", "w9"}
         assert (made.answer, made.removed, made.recovery) == ("Ada Lind", ("w9",), ("re_retrieved", "filtered"))
@@ -230,7 +234,7 @@ class TestReRetrieve:
                 return super().search(question, k)
 
         queries = [asks(NOTHING, id=f"e{n}").model_copy(update={"question": f"{QUESTION} {n}"}) for n in (1, 2, 3, 4)]
-        made = Recovery(gated(), on_unanswerable=["re_retrieve"], retriever=Broken(CORPUS)).predict(queries)
+        made = Recovery(gated(), on_unanswerable=["re_retrieve"], again=SecondRetrieval(Broken(CORPUS))).predict(queries)
         assert [p.answer for p in made] == ["Ada Lind", "Ada Lind", None, "Ada Lind"]
         assert (made[2].reason, made[2].error) == (Reason.UNANSWERABLE, None)
         assert "query e3: re_retrieve failed" in caplog.text
@@ -333,7 +337,7 @@ class TestGuardFailures:
 
     def system(self, inner: Any, path: Path, stronger: Any, names: Sequence[Any] = ALL) -> Recovery:
         unanswerable = [name for name in names if name != "filter"]
-        settings = {"retriever": Bm25(CORPUS), "stronger": stronger, "queue": HumanQueue(path)}
+        settings = {"again": SecondRetrieval(Bm25(CORPUS)), "stronger": stronger, "queue": HumanQueue(path)}
         return Recovery(inner, on_distracted=names, on_unanswerable=unanswerable, **settings)
 
     def test_a_sieve_that_crashes(self, gated: Any, asks: Any, tmp_path: Path) -> None:
@@ -354,7 +358,7 @@ class TestGuardFailures:
             gated(),
             on_unanswerable=["re_retrieve", "escalate"],
             on_distracted=["queue"],
-            retriever=Bm25([Document(id="z", text="crash of the mayor of Ostvale")]),
+            again=SecondRetrieval(Bm25([Document(id="z", text="crash of the mayor of Ostvale")])),
             stronger=stronger,
             queue=HumanQueue(tmp_path / "q.jsonl"),
         )
@@ -399,13 +403,20 @@ class TestSettings:
             ({"on_unanswerable": ["re_retrieve"]}, "retriever: expected one for the strategy `re_retrieve`, got none"),
             ({"on_unanswerable": ["escalate"]}, "escalate: expected one for the strategy"),
             ({"on_distracted": ["queue"]}, "queue: expected one for the strategy"),
-            ({"k": 0}, "k, rounds: expected at least 1 of each"),
+            ({"rounds": 0}, "rounds: expected at least 1, got 0"),
             ({"escalate_deadline": 0}, "escalate_deadline: expected a number of seconds above 0"),
         ],
     )
     def test_what_does_not_go_together_is_refused(self, settings: dict[str, Any], message: str, gated: Any) -> None:
         with pytest.raises(InputError, match=message):
             Recovery(gated(), **settings)
+
+    @pytest.mark.parametrize(
+        ("settings", "message"), [({"k": 0}, "k: expected at least 1"), ({"deadline": 0}, "retrieve_deadline: expected")]
+    )
+    def test_a_search_for_nothing_is_refused(self, settings: dict[str, Any], message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            SecondRetrieval(Bm25(CORPUS), **settings)
 
     def test_a_system_without_a_sieve_cannot_filter(self) -> None:
         with pytest.raises(InputError, match="`filter` needs a system with a Sieve, got a AlwaysAbstain"):
@@ -453,9 +464,7 @@ def test_an_answer_comes_from_the_gate_or_from_the_stronger_system(
         SieveAndSage(make_sieve(score), sage),
         on_distracted=on_distracted,
         on_unanswerable=[name for name in on_unanswerable if name != "filter"],
-        retriever=Bm25([*CORPUS, Document(id="w6", text=f"{FALSE} A hoax of the mayor.")]),
-        k=2,
-        placement=placement,
+        again=SecondRetrieval(Bm25([*CORPUS, Document(id="w6", text=f"{FALSE} A hoax of the mayor.")]), 2, placement),
         stronger=stronger,
         queue=HumanQueue(tmp_path_factory.mktemp("queue") / "q.jsonl"),
     )
