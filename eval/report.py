@@ -185,13 +185,13 @@ def _recovery_section(report: Report) -> _Section:
 
 
 def _distractors_section(report: Report) -> _Section:
-    header = ("planted", "sets", "flagged", "metric", "value", "interval", "n", "questions")
+    header = ("planted", "sets", "flagged", "metric", "value", "interval", "n")
     rows: list[tuple[str, ...]] = []
     ends = []
     for group in report.distractors:
         for place, row in enumerate(group.metrics):
             shown = (group.distractors, str(group.n), str(group.flagged)) if place == 0 else ("", "", "")
-            rows.append((*shown, METRIC_TITLES[row.name], _number(row.value), _interval(row), str(row.n), str(row.questions)))
+            rows.append((*shown, METRIC_TITLES[row.name], _number(row.value), _interval(row), str(row.n)))
         ends.append(len(rows) - 1)
     return _Section("Recovery by number of distractors", header, rows, frozenset({0, 3}), frozenset(ends))
 

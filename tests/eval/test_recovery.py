@@ -180,6 +180,7 @@ def test_the_report_has_what_was_done_and_a_table_by_number_of_distractors() -> 
     assert "Recovery: what followed an abstention" in text and "Recovery by number of distractors" in text
     assert all(title in text for step, title in RECOVERY_TITLES.items() if step in ("filtered", "queued"))
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
+    assert text.count(METRIC_TITLES["removal_recall"]) == 4, "in one line each: once over all sets, once for each number"
     assert not any("…" in line for line in text.splitlines())
 
 
