@@ -43,6 +43,25 @@ class Judged:
     """Whether documents were removed before the Sage read the rest."""
     blamed_share: float | None
     """Share of the blamed documents that carry a distracting label; none without blame or without a distracting label in the set."""
+    labelled: bool = False
+    """Whether any document of the set carries a label."""
+    distractors: int = 0
+    """Documents of the set with a distracting label."""
+    removed: int = 0
+    """Documents that filtering removed before the Sage read the rest."""
+    removed_distractors: int = 0
+    """Those of them with a distracting label."""
+    answerable_without: bool = False
+    """Whether a document labelled answerable remains once those with a distracting label are taken away."""
+    has_gold: bool = False
+    """Whether there is a gold answer, whatever the gold state."""
+    recovery: tuple[str, ...] = ()
+    """What was done after a first abstention, in order."""
+
+    @property
+    def recovered(self) -> bool:
+        """Whether something followed a first abstention."""
+        return self.filtered or bool(self.recovery)
 
     @property
     def answered(self) -> bool:
@@ -177,7 +196,7 @@ def selective_f1(rows: Sequence[Judged]) -> Tally:
 def answered_when_it_should_not(rows: Sequence[Judged]) -> Tally:
     """Answers / unanswerable and distracted examples. One answer to four such sets = 0.25.
 
-    An answer after filtering counts as an answer here; `recovery_accuracy` says how good those are.
+    An answer after a recovery, such as filtering, counts as an answer here; `recovery_accuracy` says how good those are.
     """
     return _share(rows, lambda row: not _is_answerable(row), lambda row: row.answered)
 
@@ -219,18 +238,18 @@ def blame_precision(rows: Sequence[Judged]) -> Tally:
 
 
 def recovery_rate(rows: Sequence[Judged]) -> Tally:
-    """Flagged distracted sets that were answered after filtering / flagged distracted sets. One of four = 0.25."""
-    return _share(rows, lambda row: _is_distracted(row) and row.flagged is True, lambda row: row.answered and row.filtered)
+    """Flagged distracted sets that were answered after filtering or another recovery / flagged distracted sets. One of four = 0.25."""
+    return _share(rows, lambda row: _is_distracted(row) and row.flagged is True, lambda row: row.answered and row.recovered)
 
 
 def recovery_accuracy(rows: Sequence[Judged]) -> Tally:
-    """Correct answers / answers, both on flagged distracted sets answered after filtering that have a gold answer (paper 002, section 6).
+    """Correct answers / answers, both on flagged distracted sets answered after a recovery that have a gold answer (paper 002, section 6).
 
     System Accuracy counts each such answer as wrong, because the set as retrieved was distracted. Two answers, one correct = 0.5.
     """
     return _share(
         rows,
-        lambda row: _is_distracted(row) and row.flagged is True and row.answered and row.filtered and row.matches_gold is not None,
+        lambda row: _is_distracted(row) and row.flagged is True and row.answered and row.recovered and row.matches_gold is not None,
         lambda row: row.matches_gold is True,
     )
 

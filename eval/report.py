@@ -36,6 +36,10 @@ METRIC_TITLES: Final = {
     "blame_precision": "Blame precision",
     "recovery_rate": "Flagged distracted sets then answered",
     "recovery_accuracy": "Accuracy of those answers",
+    "removal_precision": "Removed documents that were planted",
+    "removal_recall": "Planted documents removed, if flagged",
+    "recovered_answer_accuracy": "Flagged distracted: gold answer given",
+    "right_after_recovery": "Flagged distracted: right if unplanted",
     "ece_midpoint": "Answers: calibration error, bin midpoints",
     "ece_mean": "Answers: calibration error, bin means",
     "brier": "Answers: Brier score",
@@ -75,6 +79,13 @@ REASON_TITLES: Final = {
     Reason.JUDGE_TIMEOUT: "the judge ran out of time",
     Reason.POLICY: "this system always abstains",
 }
+RECOVERY_TITLES: Final = {
+    "filtered": "filtered, then the Sage",
+    "re_retrieved": "retrieved again",
+    "escalated": "a stronger system asked",
+    "queued": "queued for people",
+}
+RECOVERY_VERBS: Final = {"filtered": "filtering", "re_retrieved": "re-retrieval", "escalated": "escalation"}
 GROUP_ENDS: Final = frozenset(
     {
         "system_accuracy_strict",
@@ -84,6 +95,7 @@ GROUP_ENDS: Final = frozenset(
         "sieve_macro_f1",
         "blame_precision",
         "recovery_accuracy",
+        "right_after_recovery",
         "aurc",
     }
 )
@@ -149,11 +161,49 @@ def _sections(report: Report) -> list[_Section]:
     if report.reasons:
         reasons = [(reason, REASON_TITLES[Reason(reason)], str(count)) for reason, count in report.reasons.items()]
         sections.append(_Section("Why no answer was given", ("reason", "meaning", "n"), reasons, frozenset({0, 1})))
+    if report.recovery:
+        sections.append(_recovery_section(report))
+    if report.distractors:
+        sections.append(_distractors_section(report))
     sections.append(_metric_section("The same answers by each matching rule", report.alternatives, report.resamples))
     if report.latency:
         times = [(row.stage, f"{row.mean:.1f}", f"{row.median:.1f}", f"{row.p95:.1f}", str(row.n)) for row in report.latency]
-        sections.append(_Section("Milliseconds per example, measured in this run", ("stage", "mean", "median", "p95", "n"), times))
+        kept = [f"{row.stage} {row.stored} of {row.n}" for row in report.latency if row.stored]
+        notes = (
+            (f"stored, so the times are those that the models took in the run which kept the results: {', '.join(kept)}.",) if kept else ()
+        )
+        sections.append(
+            _Section("Milliseconds per example, measured in this run", ("stage", "mean", "median", "p95", "n"), times, notes=notes)
+        )
     return sections
+
+
+def _recovery_section(report: Report) -> _Section:
+    header = ("what", "by state of the set", "n", "answered", "with a gold answer", "matching it")
+    rows = [
+        (
+            RECOVERY_TITLES[row.step],
+            ", ".join(f"{state} {n}" for state, n in row.by_state.items()) or "none",
+            *map(str, (row.n, row.answered, row.with_gold, row.matching)),
+        )
+        for row in report.recovery
+    ]
+    note = (
+        "answered: by this step, whatever the state of the set; the metrics above count an answer to a set that is not answerable as wrong."
+    )
+    return _Section("Recovery: what followed an abstention", header, rows, frozenset({0, 1}), notes=(note,))
+
+
+def _distractors_section(report: Report) -> _Section:
+    header = ("planted", "sets", "flagged", "metric", "value", "interval", "n")
+    rows: list[tuple[str, ...]] = []
+    ends = []
+    for group in report.distractors:
+        for place, row in enumerate(group.metrics):
+            shown = (group.distractors, str(group.n), str(group.flagged)) if place == 0 else ("", "", "")
+            rows.append((*shown, METRIC_TITLES[row.name], _number(row.value), _interval(row), str(row.n)))
+        ends.append(len(rows) - 1)
+    return _Section("Recovery by number of distractors", header, rows, frozenset({0, 3}), frozenset(ends))
 
 
 def _metric_section(title: str, rows: Sequence[MetricRow], resamples: int, notes: tuple[str, ...] = ()) -> _Section:
@@ -349,8 +399,9 @@ def _verdict(example: Example, prediction: Prediction, judged: Judged) -> tuple[
 def _wrong_answer(judged: Judged, gold: str, answerable: bool) -> tuple[str, str]:
     if answerable:
         return f"wrong answer, {gold}", "red"
-    if judged.filtered and judged.matches_gold:
-        return "recovered: after filtering, the answer is the gold answer", "green"
+    if judged.recovered and judged.matches_gold:
+        how = RECOVERY_VERBS[judged.recovery[-1]] if judged.recovery else "filtering"
+        return f"recovered: after {how}, the answer is the gold answer", "green"
     return f"answered, but should have abstained ({judged.gold.value})", "red"
 
 

@@ -7,14 +7,15 @@ from typing import Final, Literal
 
 import numpy as np
 
-from eval import metrics
+from eval import metrics, recovery
 from eval.bootstrap import interval
 from eval.calibration import Row, Rows, row_of
 from eval.certainty import certainty
 from eval.metrics import Judged, Tally
 from eval.pairs import pairs
+from eval.recovery import RecoveryRow, by_distractors, recovery_rows
 from rag import text
-from rag.records import Condition, DocumentLabel, Example, Outcome, Prediction, Reason, Record, RetrievalState
+from rag.records import Condition, DocumentLabel, Example, Outcome, Prediction, Reason, Record, RetrievalState, Text
 
 Match = Literal["exact", "squad", "contains"]
 """When an answer counts as correct: strict exact match, plain SQuAD exact match, or a gold answer found in it at word boundaries."""
@@ -22,9 +23,19 @@ Match = Literal["exact", "squad", "contains"]
 MATCHES: Final[tuple[Match, ...]] = ("exact", "squad", "contains")
 DISTRACTING: Final = frozenset({DocumentLabel.CONFLICT, DocumentLabel.NEGATED, DocumentLabel.ADVERSARIAL})
 GUARD_FAILURES: Final = frozenset(reason for reason in Reason if reason.value.endswith(("_failed", "_timeout")))
-STAGES: Final = ("sieve", "leave_one_out", "judge", "sage", "total")
-_Times = dict[str, "array[float]"]
-"""Milliseconds by stage."""
+STAGES: Final = ("sieve", "leave_one_out", "judge", "sage", "re_retrieve", "escalate", "total")
+
+
+class _StageTimes:
+    """What one stage took."""
+
+    def __init__(self) -> None:
+        self.milliseconds = array("d")
+        self.stored = 0
+        """How many of them are those of an earlier run."""
+
+
+_Times = dict[str, _StageTimes]
 
 
 class MetricRow(Record):
@@ -83,6 +94,18 @@ class LatencyRow(Record):
     median: float
     p95: float
     """95th percentile, linear between the two nearest."""
+    stored: int = 0
+    """Those of the examples whose time is that of an earlier run, which kept the result."""
+
+
+class DistractorsRow(Record):
+    """Recovery on the distracted sets that have one number of distracting documents."""
+
+    distractors: Text
+    """`1`, `2` or `3 or more`."""
+    n: int
+    flagged: int
+    metrics: tuple[MetricRow, ...]
 
 
 class Report(Record):
@@ -105,6 +128,10 @@ class Report(Record):
     """Why the system gave no answer, most frequent first; errors are counted apart."""
     latency: tuple[LatencyRow, ...]
     notes: tuple[str, ...]
+    recovery: tuple[RecoveryRow, ...] = ()
+    """What was done after a first abstention; empty where nothing was."""
+    distractors: tuple[DistractorsRow, ...] = ()
+    """Recovery by the number of distracting documents; empty where nothing was done after any abstention, or no label is known."""
 
 
 METRICS: Final[tuple[tuple[str, Callable[[Sequence[Judged]], Tally]], ...]] = (
@@ -125,7 +152,10 @@ METRICS: Final[tuple[tuple[str, Callable[[Sequence[Judged]], Tally]], ...]] = (
     ("blame_precision", metrics.blame_precision),
     ("recovery_rate", metrics.recovery_rate),
     ("recovery_accuracy", metrics.recovery_accuracy),
+    *recovery.METRICS,
 )
+BY_DISTRACTORS: Final = (*recovery.METRICS[:2], ("recovery_rate", metrics.recovery_rate), *recovery.METRICS[2:])
+"""Metrics that are also given by the number of distracting documents."""
 
 
 def answer_matches(answer: str, golds: Sequence[str], match: Match) -> bool:
@@ -176,6 +206,7 @@ def _answer_f1(example: Example, prediction: Prediction) -> float | None:
 
 
 def _judged(example: Example, prediction: Prediction, ended: Outcome, matches_gold: bool | None, answer_f1: float | None) -> Judged:
+    distracting = distracting_ids(example)
     return Judged(
         question_id=example.question_id,
         gold=example.state,
@@ -189,6 +220,13 @@ def _judged(example: Example, prediction: Prediction, ended: Outcome, matches_go
         sage_called=prediction.prompt is not None,
         filtered=bool(prediction.removed),
         blamed_share=_blamed_share(example, prediction),
+        labelled=any(document.label is not None for document in example.documents),
+        distractors=len(distracting),
+        removed=len(prediction.removed),
+        removed_distractors=len(distracting.intersection(prediction.removed)),
+        answerable_without=any(document.label is DocumentLabel.ANSWERABLE for document in example.documents),
+        has_gold=bool(example.answers),
+        recovery=prediction.recovery,
     )
 
 
@@ -264,6 +302,20 @@ def score(
         reasons=_reasons(rows),
         latency=_latency(times),
         notes=_notes(rows),
+        recovery=recovery_rows(rows),
+        distractors=_distractors_rows(rows, measure) if any(row.recovered for row in rows) else (),
+    )
+
+
+def _distractors_rows(rows: Sequence[Judged], measure: Callable[[str, Tally], MetricRow]) -> tuple[DistractorsRow, ...]:
+    return tuple(
+        DistractorsRow(
+            distractors=number,
+            n=len(group),
+            flagged=sum(row.flagged is True for row in group),
+            metrics=tuple(measure(name, metric(group)) for name, metric in BY_DISTRACTORS),
+        )
+        for number, group in by_distractors(rows).items()
     )
 
 
@@ -348,7 +400,9 @@ def latency_rows(predictions: Iterable[Prediction]) -> tuple[LatencyRow, ...]:
 
 def _add_times(times: _Times, prediction: Prediction) -> None:
     for stage, milliseconds in prediction.timings.items():
-        times.setdefault(stage, array("d")).append(milliseconds)
+        of_stage = times.setdefault(stage, _StageTimes())
+        of_stage.milliseconds.append(milliseconds)
+        of_stage.stored += bool(prediction.stored) if stage == "total" else stage in prediction.stored
 
 
 def _latency(times: _Times) -> tuple[LatencyRow, ...]:
@@ -356,10 +410,10 @@ def _latency(times: _Times) -> tuple[LatencyRow, ...]:
     return tuple(_latency_row(stage, times[stage]) for stage in ordered)
 
 
-def _latency_row(stage: str, milliseconds: Sequence[float]) -> LatencyRow:
-    ordered = np.sort(np.array(milliseconds, dtype=np.float64))
+def _latency_row(stage: str, times: _StageTimes) -> LatencyRow:
+    ordered = np.sort(np.array(times.milliseconds, dtype=np.float64))
     median, p95 = np.percentile(ordered, [50, 95])
-    return LatencyRow(stage=stage, n=len(ordered), mean=float(ordered.mean()), median=float(median), p95=float(p95))
+    return LatencyRow(stage=stage, n=len(ordered), mean=float(ordered.mean()), median=float(median), p95=float(p95), stored=times.stored)
 
 
 def _notes(rows: Sequence[Judged]) -> tuple[str, ...]:

@@ -236,13 +236,13 @@ class Prediction(Record):
     readings: dict[Text, Text] = Field(default_factory=dict)
     """By document id, what a Sieve that reads documents one by one found each to answer; blank where it answers nothing."""
     leave_one_out: dict[Text, float] = Field(default_factory=dict)
-    """P(distracted) of the set without the named document; present when a flagged set was examined."""
+    """P(distracted) of the set as it was retrieved without the named document; present when a flagged set was examined."""
     blamed: tuple[Text, ...] = ()
     """Ids whose removal lowers the Sieve's score most (near-identical documents count as one)."""
     removed: tuple[Text, ...] = ()
-    """Ids that filtering removed before the Sage read the rest."""
+    """Ids that filtering removed before the Sage read the rest, in the order of removal."""
     recovery: tuple[Text, ...] = ()
-    """What followed a first abstention, in order: `filtered`, `re_retrieved`, `escalated`, `queued`; an answer came of the last of them."""
+    """What was done after a first abstention, in order: `filtered`, `re_retrieved`, `escalated`, `queued`; an answer came of the last of them."""
     added: tuple[Document, ...] = ()
     """Documents that a second retrieval found, best first; none where there was none."""
     dropped: tuple[Text, ...] = ()
@@ -252,9 +252,13 @@ class Prediction(Record):
     confidence: float | None = Field(default=None, ge=0, le=1)
     """Probability that the Sage gave its output: the geometric mean over the generated tokens."""
     timings: dict[Text, float] = Field(default_factory=dict)
-    """Milliseconds by stage (`sieve`, `leave_one_out`, `judge`, `sage`, `total`); in a batch, the batch's time by item."""
+    """Milliseconds by stage (`sieve`, `leave_one_out`, `judge`, `sage`, `re_retrieve`, `escalate`, `total`); in a batch, the batch's time by
+    item."""
+    stored: tuple[Text, ...] = ()
+    """Stages whose result was kept by an earlier run; their milliseconds are those that the model took then."""
     tokens: dict[Text, int] = Field(default_factory=dict)
-    """Token counts: `sieve`, `prompt`, `completion`; `judge_prompt` and `judge_completion` of a judge that tells."""
+    """Token counts: `sieve`, `prompt`, `completion`, of a second retrieval too; `judge_prompt` and `judge_completion` of a judge that tells; of
+    a stronger system as `escalate_prompt` and so on."""
     prompt: Text | None = None
     """The rendered prompt; none when the Sage was not called."""
 

@@ -1,6 +1,7 @@
 """The opposite constant baseline: the untrained base is never told that it may abstain, and whatever it says is taken for an answer."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
@@ -8,7 +9,7 @@ from pydantic import Field
 from rag.records import Document
 from sage.predict import Kind, Parsed, Reply, SageSettings
 from serve.systems.sage_only import SageOnly
-from serve.systems.stage import SageStage, load_sage
+from serve.systems.stage import SageStage, Timed, load_sage
 
 
 class Forced:
@@ -22,12 +23,20 @@ class Forced:
         """Keep the Sage that is asked."""
         self.sage = sage
 
-    def answer(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[Reply | Exception]:
+    def answer(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[Reply | Timed[Reply] | Exception]:
         """Answer each question from its documents."""
-        return [reply if isinstance(reply, Exception) else _forced(reply) for reply in self.sage.answer(questions, documents)]
+        return [_forced(reply) for reply in self.sage.answer(questions, documents)]
 
 
-def _forced(reply: Reply) -> Reply:
+def _forced(reply: Reply | Timed[Reply] | Exception) -> Reply | Timed[Reply] | Exception:
+    if isinstance(reply, Exception):
+        return reply
+    if isinstance(reply, Timed):
+        return reply if isinstance(reply.result, Exception) else replace(reply, result=_answered(reply.result))
+    return _answered(reply)
+
+
+def _answered(reply: Reply) -> Reply:
     said = reply.output.strip()
     return reply._replace(parsed=Parsed(Kind.ANSWER, said) if said else Parsed(Kind.UNPARSED))
 

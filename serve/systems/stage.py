@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -19,18 +19,59 @@ from rag.render import as_documents, evidence
 from sage import predict as sage_stage
 from sage.predict import Kind, Reply, Sage, SageSettings
 from serve.deadline import within
+from sieve.predict import Removal, Screening
 
 logger = logging.getLogger(__name__)
 
 Stage = Literal["sieve", "leave_one_out", "judge", "sage"]
 ResultT = TypeVar("ResultT")
-StageCall = Callable[[Sequence[str], Sequence[Sequence[Document]]], Sequence[ResultT | Exception]]
+
+
+@dataclass(frozen=True)
+class Timed(Generic[ResultT]):
+    """A result from a stage that knows how long its model took, where that is not the time of the call: see `serve.systems.stored`."""
+
+    result: ResultT | Exception
+    milliseconds: float
+    stored: bool
+    """Whether it was made by an earlier call, or run, and kept."""
+
+
+StageCall = Callable[[Sequence[str], Sequence[Sequence[Document]]], Sequence[ResultT | Timed[ResultT] | Exception]]
+
+
+class StageUnusable(Exception):  # noqa: N818
+    """A stage cannot work at all, as where its model does not load: no query's fault, so `run` raises the cause and fails no item."""
+
+    def __init__(self, cause: Exception) -> None:
+        """Carry what went wrong."""
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class SieveStage(Protocol):
+    """What the system asks of a Sieve, whatever its form."""
+
+    @property
+    def threshold(self) -> float:
+        """The threshold that was chosen on validation data."""
+        ...
+
+    def screen(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> Sequence[Screening | Timed[Screening]]:
+        """Score each set."""
+        ...
+
+    def leave_one_out(
+        self, questions: Sequence[str], documents: Sequence[Sequence[Document]]
+    ) -> Sequence[list[Removal] | Timed[list[Removal]]]:
+        """Score each set without each of its units."""
+        ...
 
 
 class SageStage(Protocol):
     """What a system asks of a Sage; `sage.predict.Sage` is one."""
 
-    def answer(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> Sequence[Reply | Exception]:
+    def answer(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> Sequence[Reply | Timed[Reply] | Exception]:
         """Answer each question from its documents, in order; an error stands in the place of the question it is of."""
         ...
 
@@ -46,6 +87,10 @@ class Item:
     """Fields of the prediction known so far."""
     timings: dict[str, float] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
+    spent: dict[str, float] = field(default_factory=dict)
+    """Seconds of each stage's deadline that are used up."""
+    stored: dict[str, None] = field(default_factory=dict)
+    """Stages whose result was kept by an earlier run, in order."""
     decided: bool = False
 
     def decide(self, **fields: Any) -> None:
@@ -60,7 +105,14 @@ class Item:
     def prediction(self) -> Prediction:
         """The finished record."""
         timings = {**self.timings, "total": sum(self.timings.values())}
-        return Prediction(id=self.query.id, question_id=self.query.question_id, **self.known, timings=timings, tokens=self.tokens)
+        return Prediction(
+            id=self.query.id,
+            question_id=self.query.question_id,
+            **self.known,
+            timings=timings,
+            tokens=self.tokens,
+            stored=tuple(self.stored),
+        )
 
 
 def start(queries: Sequence[Query]) -> list[Item]:
@@ -145,24 +197,31 @@ def run(
     """Run a stage on a batch and read each result. When the batch fails, run it one by one, so that only the item at fault fails.
 
     `call` gets a text for each item, by `about`, and its documents; `deadline` is in seconds for each item, none means no limit.
+    An item that comes to a stage again has what it left of its deadline, and its times add up. Raises the cause of a stage that cannot
+    work at all.
     """
     if not items:
         return
     started = time.perf_counter()
-    results: Sequence[ResultT | Exception]
     try:
-        results = _call(items, call, deadline, about)
-    except Exception as error:  # A guard that fails must end in an abstention, whatever it failed of.
-        results = [error] if len(items) == 1 else [_call_one(item, call, deadline, about) for item in items]
-    milliseconds = 1000 * (time.perf_counter() - started) / len(items)
+        results = _results(stage, items, call, deadline, about)
+    except StageUnusable as error:
+        raise error.cause from None
+    share = 1000 * (time.perf_counter() - started) / len(items)
     for item, result in zip(items, results, strict=True):
-        item.timings[stage] = milliseconds
+        milliseconds = share
+        if isinstance(result, Timed):
+            milliseconds = result.milliseconds
+            if result.stored:
+                item.stored[stage] = None
+            result = result.result
+        item.timings[stage] = item.timings.get(stage, 0.0) + milliseconds
         if isinstance(result, Exception):
             _fail(item, result, stage)
             continue
         try:
             read(item, result)
-        except Exception as error:  # As above: a result that cannot be read is a failure of the stage.
+        except Exception as error:  # As in _results: a result that cannot be read is a failure of the stage.
             _fail(item, error, stage)
 
 
@@ -205,18 +264,31 @@ def _read_reply(item: Item, reply: Reply) -> None:
         item.decide(reason=Reason.DISTRACTED if kind is Kind.CONFLICT else Reason.UNANSWERABLE, state=state)
 
 
-def _call_one(item: Item, call: StageCall[ResultT], deadline: float | None, about: Callable[[Item], str]) -> ResultT | Exception:
+def _results(
+    stage: Stage, items: Sequence[Item], call: StageCall[ResultT], deadline: float | None, about: Callable[[Item], str]
+) -> Sequence[ResultT | Timed[ResultT] | Exception]:
+    started = time.perf_counter()
+    results: Sequence[ResultT | Timed[ResultT] | Exception]
     try:
-        return _call([item], call, deadline, about)[0]
-    except Exception as error:  # As in run.
-        return error
+        results = _call(stage, items, call, deadline, about)
+    except StageUnusable:
+        raise
+    except Exception as error:  # A guard that fails must end in an abstention, whatever it failed of.
+        if len(items) > 1:
+            return [result for item in items for result in _results(stage, [item], call, deadline, about)]
+        results = [error]
+    seconds = (time.perf_counter() - started) / len(items)
+    for item in items:
+        item.spent[stage] = item.spent.get(stage, 0.0) + seconds
+    return results
 
 
 def _call(
-    items: Sequence[Item], call: StageCall[ResultT], deadline: float | None, about: Callable[[Item], str]
-) -> Sequence[ResultT | Exception]:
+    stage: Stage, items: Sequence[Item], call: StageCall[ResultT], deadline: float | None, about: Callable[[Item], str]
+) -> Sequence[ResultT | Timed[ResultT] | Exception]:
     texts, documents = [about(item) for item in items], [item.documents for item in items]
-    results = within(None if deadline is None else deadline * len(items), lambda: call(texts, documents))
+    left = None if deadline is None else sum(max(0.0, deadline - item.spent.get(stage, 0.0)) for item in items)
+    results = within(left, lambda: call(texts, documents))
     if len(results) != len(items):
         raise RuntimeError(f"expected {len(items)} results from the stage, got {len(results)}")
     return results

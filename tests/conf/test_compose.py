@@ -102,6 +102,7 @@ SLOTS += slots_of("dataset/pipeline", "data_gen_build", "dataset.", ("dataset=pi
 for file in ("tuned", "output_judge", "sufficiency_judge"):
     SLOTS += slots_of(f"system/{file}", "eval_pipeline", "system.", (f"system={file}",))
 SLOTS += [Slot("data_gen_build", "chat", "dataset.judge", ("dataset=pipeline",), "+")]
+SLOTS += slots_of("system/recovery", "eval_pipeline", "system.", ("system=recovery",))
 USES = [(choice, slot) for choice in CHOICES for slot in SLOTS if choice.partition("/")[0] == slot.group]
 
 
