@@ -29,3 +29,7 @@ class EvalJob(JobSettings):
     """Bootstrap resamples, drawn by question."""
     show: int = Field(ge=0)
     """Examples to show in the terminal, balanced over conditions."""
+    html: bool = False
+    """Write `report.html`, a page that opens offline, and its pictures."""
+    html_examples: int = Field(default=1000, ge=0)
+    """Examples whose documents, prompt and output are in the page, at most; of all others it has the question and the verdict."""

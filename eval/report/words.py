@@ -1,21 +1,15 @@
-"""Show a report: tables for the terminal, report.json and report.md, and single examples told in plain words."""
+"""A report in words: what its metrics, rules and reasons are called, and single examples told in plain words."""
 
-import json
-import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.padding import Padding
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from eval.metrics import Judged
-from eval.score import ConditionRow, Match, MetricRow, Report, distracting_ids, judge, pair
-from rag.errors import InputError
+from eval.score import Match, distracting_ids, judge, pair
 from rag.records import Condition, Example, Outcome, Prediction, Reason, RetrievalState
 
 METRIC_TITLES: Final = {
@@ -71,139 +65,13 @@ GROUP_ENDS: Final = frozenset(
     {"system_accuracy_strict", "selective_accuracy", "distracted_f1", "abstained_when_it_could_answer", "sieve_macro_f1", "blame_precision"}
 )
 """Metrics after which the table draws a gap."""
-
-
-class _Section(NamedTuple):
-    title: str
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    left: frozenset[int] = frozenset({0})
-    """Columns of words; the others hold numbers."""
-    gaps: frozenset[int] = frozenset()
-    """Rows with a gap after them."""
-    notes: tuple[str, ...] = ()
-
-
-def render_table(report: Report) -> RenderableType:
-    """The report as tables for a terminal of 100 columns."""
-    blocks: list[RenderableType] = [Text(_summary(report))]
-    for section in _sections(report):
-        notes = [Padding(Text(note, style="dim"), (0, 0, 0, 2)) for note in section.notes]
-        blocks += [Text(), Text(section.title, style="bold"), _rich_table(section), *notes]
-    return Group(*blocks)
-
-
-def write_report(folder: Path, report: Report, provenance: Mapping[str, str]) -> None:
-    """Write report.json and report.md into `folder`, each complete or not at all.
-
-    `provenance` says where the numbers come from: commit, machine, command. Raises InputError when the disk refuses.
-    """
-    content = {"provenance": dict(provenance), "report": report.model_dump(mode="json")}
-    _write(folder / "report.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-    _write(folder / "report.md", _markdown(report, provenance))
-
-
-def _write(path: Path, content: str) -> None:
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            partial.write_text(content, encoding="utf-8")
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"{path}: could not write the report ({error.strerror}); the predictions are kept, score them again") from error
-
-
-def _summary(report: Report) -> str:
-    return (
-        f"{report.n} examples of {report.questions} questions. An answer is correct by {MATCH_TITLES[report.match]}. "
-        f"Intervals: {report.level:.0%}, bootstrap by question, {report.resamples} resamples, seed {report.seed}."
-    )
-
-
-def _sections(report: Report) -> list[_Section]:
-    sections = [
-        _metric_section("Metrics", report.metrics, report.resamples, report.notes),
-        _response_section(report),
-        _condition_section(report.conditions),
-    ]
-    if report.reasons:
-        reasons = [(reason, REASON_TITLES[Reason(reason)], str(count)) for reason, count in report.reasons.items()]
-        sections.append(_Section("Why no answer was given", ("reason", "meaning", "n"), reasons, frozenset({0, 1})))
-    sections.append(_metric_section("The same answers by each matching rule", report.alternatives, report.resamples))
-    if report.latency:
-        times = [(row.stage, f"{row.mean:.1f}", f"{row.median:.1f}", f"{row.p95:.1f}", str(row.n)) for row in report.latency]
-        sections.append(_Section("Milliseconds per example, measured in this run", ("stage", "mean", "median", "p95", "n"), times))
-    return sections
-
-
-def _metric_section(title: str, rows: Sequence[MetricRow], resamples: int, notes: tuple[str, ...] = ()) -> _Section:
-    header = ("metric", "value", "interval", "n", "questions")
-    cells = [(METRIC_TITLES[row.name], _number(row.value), _interval(row), str(row.n), str(row.questions)) for row in rows]
-    gaps = frozenset(index for index, row in enumerate(rows) if row.name in GROUP_ENDS)
-    own = tuple(f"{METRIC_TITLES[row.name]}: {row.note}." for row in rows if row.note)
-    if undefined := [f"{METRIC_TITLES[row.name]} ({row.undefined})" for row in rows if row.undefined]:
-        own += (f"Resamples without an example that counts, left out of the interval (of {resamples}): {', '.join(undefined)}.",)
-    return _Section(title, header, cells, gaps=gaps, notes=own + notes)
-
-
-def _number(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.3f}"
-
-
-def _interval(row: MetricRow) -> str:
-    return "" if row.low is None else f"{_number(row.low)} to {_number(row.high)}"
-
-
-def _response_section(report: Report) -> _Section:
-    counts = report.counts
-    rows = [
-        ("Correct answers", str(counts.correct_answers)),
-        ("Incorrect answers, all answers to unanswerable and distracted sets among them", str(counts.incorrect_answers)),
-        ("Correct abstentions, on unanswerable and distracted sets", str(counts.correct_abstentions)),
-        ("Incorrect abstentions, on answerable sets", str(counts.incorrect_abstentions)),
-        ("Unparsed output", str(counts.unparsed)),
-        ("Input errors", str(counts.errors)),
-    ]
-    return _Section(f"How all {report.n} examples ended", ("outcome", "n"), rows)
-
-
-def _condition_section(rows: Sequence[ConditionRow]) -> _Section:
-    header = ("condition", "state", "n", "right", "correct", "wrong", "abstained", "unparsed", "error", "flagged")
-    cells = []
-    for row in rows:
-        right = row.correct if row.state is RetrievalState.ANSWERABLE else row.abstained
-        flagged = f"{row.flagged / row.scored:.0%}" if row.scored else "n/a"
-        ended = (row.correct, row.wrong, row.abstained, row.unparsed, row.error)
-        cells.append((row.condition.value, row.state.value, str(row.n), f"{right / row.n:.0%}", *map(str, ended), flagged))
-    note = "right: a correct answer to an answerable set, an abstention on any other. flagged: by the Sieve, of those with a score."
-    return _Section("By condition", header, cells, frozenset({0, 1}), notes=(note,))
-
-
-def _rich_table(section: _Section) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for index, name in enumerate(section.header):
-        table.add_column(name, justify="left" if index in section.left else "right", no_wrap=index not in section.left)
-    for index, row in enumerate(section.rows):
-        table.add_row(*map(Text, row), end_section=index in section.gaps)
-    return table
-
-
-def _markdown(report: Report, provenance: Mapping[str, str]) -> str:
-    blocks = ["# Evaluation report", _summary(report)]
-    for section in _sections(report):
-        lines = [_markdown_row(section.header)]
-        lines.append("|" + "|".join(" :--- " if index in section.left else " ---: " for index in range(len(section.header))) + "|")
-        lines += map(_markdown_row, section.rows)
-        blocks += [f"## {section.title}", "\n".join(lines), *section.notes]
-    blocks += ["## Where the numbers come from", "\n".join(f"- {name}: `{_one_line(value)}`" for name, value in provenance.items())]
-    return "\n\n".join(blocks) + "\n"
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+HEADLINES: Final = ("system_accuracy", "macro_f1", "selective_accuracy")
+"""What to read first: the two axes of figure 3 of paper 002, and the accuracy of the answers given."""
+MAIN: Final = (
+    *("system_accuracy", "system_accuracy_strict", "coverage", "selective_accuracy", "macro_f1", "answerable_f1", "unanswerable_f1"),
+    *("distracted_f1", "answered_when_it_should_not", "abstained_when_it_could_answer"),
+)
+"""Metrics that report.md shows unfolded."""
 
 
 def example_lines(
@@ -232,7 +100,7 @@ def _balanced(pairs: Sequence[tuple[Example, Prediction]], limit: int) -> list[t
 
 
 def _story(example: Example, prediction: Prediction, judged: Judged) -> Table:
-    verdict, style = _verdict(example, prediction, judged)
+    words, style = verdict(example, prediction, judged)
     lines = [
         ("documents", Text(_given(example))),
         ("Sieve", Text(_sieve_line(example, prediction))),
@@ -240,12 +108,12 @@ def _story(example: Example, prediction: Prediction, judged: Judged) -> Table:
         *_quotes(example, prediction.blamed, example.question),
         ("Sage", Text(_sage_line(prediction))),
         *_quotes(example, [citation.document_id for citation in prediction.citations], prediction.answer or ""),
-        ("verdict", Text(verdict, style=style)),
+        ("verdict", Text(words, style=style)),
     ]
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row(Text("question"), Text(_one_line(example.question), style="bold"))
+    table.add_row(Text("question"), Text(one_line(example.question), style="bold"))
     for name, line in lines:
         table.add_row(Text(name), line)
     table.add_row()
@@ -262,7 +130,7 @@ def _quotes(example: Example, ids: Sequence[str], about: str) -> list[tuple[str,
     """The first named document in one sentence: the one that shares most words with `about`."""
     wanted = set(about.casefold().split())
     named = [document for document in example.documents if document.id in ids[:1]]
-    return [("", Text(f"{document.id}: {_one_line(_nearest_sentence(document.text, wanted))}", style="italic dim")) for document in named]
+    return [("", Text(f"{document.id}: {one_line(_nearest_sentence(document.text, wanted))}", style="italic dim")) for document in named]
 
 
 def _nearest_sentence(text: str, wanted: set[str]) -> str:
@@ -287,7 +155,7 @@ def _readings(prediction: Prediction) -> str:
     """What each document was read to answer, documents of one answer together; those that answer nothing come last."""
     by_answer: dict[str, list[str]] = {}
     for name, answer in prediction.readings.items():
-        by_answer.setdefault(_one_line(answer), []).append(name)
+        by_answer.setdefault(one_line(answer), []).append(name)
     silent = by_answer.pop("", [])
     said = [f'{", ".join(names)}: "{answer}"' for answer, names in by_answer.items()]
     return "reads " + "; ".join([*said, *([f"{', '.join(silent)}: nothing"] if silent else [])])
@@ -303,18 +171,18 @@ def _blame_check(example: Example, prediction: Prediction) -> str:
 def _sage_line(prediction: Prediction) -> str:
     if prediction.answer is not None:
         cited = [f"{c.document_id}{'' if c.supported else ' (its text does not hold the answer)'}" for c in prediction.citations]
-        return f'answers "{_one_line(prediction.answer)}", citing {", ".join(cited) or "nothing"}'
+        return f'answers "{one_line(prediction.answer)}", citing {", ".join(cited) or "nothing"}'
     if prediction.prompt is None:
         return "not called"
-    return f'writes "{_one_line(prediction.output)}"' if prediction.output is not None else "no output"
+    return f'writes "{one_line(prediction.output)}"' if prediction.output is not None else "no output"
 
 
-def _verdict(example: Example, prediction: Prediction, judged: Judged) -> tuple[str, str]:
-    """What became of the example, in words, and the colour to show it in."""
-    gold = f'expected "{_one_line(example.answers[0])}"' if example.answers else "no gold answer"
+def verdict(example: Example, prediction: Prediction, judged: Judged) -> tuple[str, str]:
+    """What became of the example, in words, and the colour of the terminal to show it in."""
+    gold = f'expected "{one_line(example.answers[0])}"' if example.answers else "no gold answer"
     answerable = example.state is RetrievalState.ANSWERABLE
     if judged.outcome is Outcome.ERROR:
-        return f"bad input: {_one_line(prediction.error or '')}", "red"
+        return f"bad input: {one_line(prediction.error or '')}", "red"
     if judged.outcome is Outcome.UNPARSED:
         return f"unreadable output; {gold if answerable else 'should have abstained'}", "red"
     if judged.outcome is Outcome.CORRECT:
@@ -337,7 +205,7 @@ def _wrong_answer(judged: Judged, gold: str, answerable: bool) -> tuple[str, str
     return f"answered, but should have abstained ({judged.gold.value})", "red"
 
 
-def _one_line(value: str, limit: int = 160) -> str:
-    """Untrusted text for a terminal: no control characters, no line breaks, cut with a mark."""
+def one_line(value: str, limit: int = 160) -> str:
+    """Untrusted text for a terminal or for Markdown: no control characters, no line breaks, cut with a mark."""
     line = " ".join("".join(char if char.isprintable() else " " for char in value).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
