@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from eval.score import MetricRow
@@ -30,6 +31,20 @@ ENDINGS: Final = (
     ("errors", "#303030", ""),
 )
 """How examples end, in the order of a bar: first what is right, then what is wrong."""
+
+_DARK: Final = """
+@media screen and (prefers-color-scheme: dark) {
+ svg { fill: #e6e8ea }
+ [style*="fill: #ffffff"] { fill: #1c2026 !important }
+ [style*="stroke: #ffffff"] { stroke: #1c2026 !important }
+ [style*="fill: #000000"] { fill: #e6e8ea !important }
+ [style*="stroke: #000000"] { stroke: #e6e8ea !important }
+ [style*="fill: #303030"] { fill: #d8d8d8 !important }
+ [style*="fill: #0072b2"] { fill: #3a9bd9 !important }
+ [style*="stroke: #0072b2"] { stroke: #3a9bd9 !important }
+}
+"""
+"""Paper and ink change places on a dark screen; the other colours stay, so that they mean what they mean in the page."""
 
 
 class Point(NamedTuple):
@@ -69,7 +84,7 @@ def pareto(panels: Mapping[str, Sequence[Point]], references: Mapping[str, tuple
     """
     figure = Figure(figsize=(4.3 * len(panels), 4.6), layout="constrained")
     for number, (title, points) in enumerate(panels.items(), start=1):
-        axes = figure.add_subplot(1, len(panels), number, xlabel=time, ylabel=title, ylim=(-0.03, 1.03))
+        axes = figure.add_subplot(1, len(panels), number, xlabel=time.replace(" (", "\n("), ylabel=title, ylim=(-0.03, 1.03))
         axes.grid(alpha=0.25)
         places = sorted(_points(axes, points))
         best = [place for place in places if not any(_beats(other, place) for other in places)]
@@ -251,17 +266,26 @@ def latency(stages: Sequence[tuple[str, float, float, int]]) -> Figure:
 
 def png(figure: Figure) -> bytes:
     """The picture for files; without the version in it, the same numbers give the same bytes."""
+    _settle(figure)
     written = io.BytesIO()
     figure.savefig(written, format="png", dpi=150, metadata={"Software": None})
     return written.getvalue()
 
 
 def svg(figure: Figure) -> str:
-    """The picture for a page; without a date and with fixed ids in it, the same numbers give the same text."""
+    """The picture for a page, light or dark as the reader's screen; without a date and with fixed ids, the same numbers give the same text."""
+    _settle(figure)
     written = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": "eval"}):
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
-    return written.getvalue()
+    return written.getvalue().replace("</style>", f"{_DARK}</style>", 1)
+
+
+def _settle(figure: Figure) -> None:
+    """Lay the parts out once: each file would do it again, which takes most of the time."""
+    if isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
 
 
 def _reach(row: MetricRow) -> list[list[float]] | None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 from rich.console import Console
 
 from conf.job import job, saved
@@ -26,7 +26,7 @@ from rag.settings import Files, InputPath, JobSettings
 
 logger = logging.getLogger(__name__)
 
-INTERLEAVED: Final = "milliseconds per example, median; measured in one interleaved run of eval.profile"
+INTERLEAVED: Final = "milliseconds per example (median); measured in one interleaved run of eval.profile"
 
 
 class HtmlJob(JobSettings):
@@ -45,7 +45,8 @@ class HtmlJob(JobSettings):
 class _Time(Record):
     """What this job reads of a stage's row in `profile.json`."""
 
-    model_config = {"extra": "ignore"}
+    model_config = ConfigDict(extra="ignore")
+
     system: str
     stage: str
     median: float

@@ -33,6 +33,11 @@ class Details(Record):
     outcomes: dict[str, Outcome]
     """By example id."""
 
+    @property
+    def title(self) -> str:
+        """What ran on what; a data set that comes from a file by the file's name."""
+        return f"{self.system.name} on {Path(self.dataset.settings.get('path', self.dataset.name)).stem}"
+
 
 class Run(NamedTuple):
     """One evaluation with everything that a page shows of it."""
@@ -78,8 +83,7 @@ def write_report(folder: Path, report: Report, provenance: Mapping[str, str], mo
     if more is not None:
         content |= more.model_dump(mode="json")
     write_text(folder / "report.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-    title = "" if more is None else f"{more.system.name} on {more.dataset.name}"
-    write_text(folder / "report.md", markdown(report, provenance, title))
+    write_text(folder / "report.md", markdown(report, provenance, "" if more is None else more.title))
 
 
 def write_text(path: Path, content: str) -> None:

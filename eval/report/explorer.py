@@ -11,13 +11,13 @@ from rag.records import Document, Outcome, RetrievalState
 
 ENDINGS: Final[Mapping[str, str]] = {
     "correct_answers": "correct answer",
-    "incorrect_answers": "incorrect answer",
     "correct_abstentions": "correct abstention",
     "incorrect_abstentions": "incorrect abstention",
+    "incorrect_answers": "incorrect answer",
     "unparsed": "unparsed output",
     "errors": "input error",
 }
-"""How an example ends, by the fields of `eval.score.ResponseCountsRow`: each ends in one of the six."""
+"""How an example ends, by the fields of `eval.score.ResponseCountsRow`: each ends in one of the six. First what is right, then what is wrong."""
 
 
 def ending(judged: Judged) -> str:

@@ -33,7 +33,7 @@ COMPARED: Final = (
     *("answered_when_it_should_not", "abstained_when_it_could_answer"),
 )
 """Metrics of the table that sets runs side by side."""
-UNTIMED: Final = "milliseconds per example, mean; each run's own hour, no measure of speed between runs"
+UNTIMED: Final = "milliseconds per example (mean, each run's own hour); no measure of speed between runs"
 
 
 def write_page(folder: Path, run: Run, limit: int) -> None:
@@ -61,12 +61,12 @@ def run_page(run: Run, limit: int, pictures: "Sequence[Picture] | None") -> str:
     return _render(
         "run.html",
         run=run,
-        title=f"{run.details.system.name} on {run.details.dataset.name}",
+        title=run.details.title,
         summary=summary(report),
         headlines=[metrics[name] for name in HEADLINES],
         rates=[metrics[name] for name in RATES],
         always=always_abstaining(report),
-        ends=[(key, ENDINGS[key], count) for key, count in report.counts.model_dump().items()],
+        ends=[(key, title, report.counts.model_dump()[key]) for key, title in ENDINGS.items()],
         sections=[section for section in sections(report) if section.title != "Metrics"],
         states=[state.value for state in RetrievalState],
         named=[*(state.value for state in RetrievalState), NONE],

@@ -127,7 +127,8 @@ def comparison_pictures(runs: Sequence[Run], time: str) -> list[Picture]:
             for metric in metrics
         }
         always = always_abstaining(runs[0].report)
-        figure = figures.pareto(panels, {METRIC_TITLES["system_accuracy"]: ("always abstaining", always)}, time)
+        label = time.partition(";")[0]
+        figure = figures.pareto(panels, {METRIC_TITLES["system_accuracy"]: ("always abstaining", always)}, label)
         untimed = [run.name for run in runs if run.milliseconds is None]
         caption = f"As figure 3 of paper 002, n = {_numbers(runs)}; the bars are intervals. {time[0].upper()}{time[1:]}." + (
             f" Without a time, and so not drawn: {', '.join(untimed)}." if untimed else ""

@@ -236,7 +236,7 @@ function start() {
       node("h3", {}, row.question),
       node("p", { class: "chips" }, chip(endings[row.ending], TONES[row.ending]), chip(`set: ${row.condition === row.state ? row.state : `${row.state} (${row.condition})`}`),
         chip(`named: ${row.named}`), row.reason === "none" ? null : chip(`reason: ${row.reason}`)),
-      node("p", {}, `${row.verdict}.`),
+      node("p", {}, `${row.verdict[0].toUpperCase()}${row.verdict.slice(1)}.`),
       node("p", {}, node("strong", {}, "Answer: "), row.answer === null ? "none" : row.answer),
       node("p", {}, node("strong", {}, "Gold answers: "), row.answers.length ? row.answers.join(" | ") : "none"),
       ...details(row).filter(Boolean));
