@@ -36,7 +36,7 @@ class HtmlJob(JobSettings):
     """Folders of `eval.pipeline`, in the order of the page; one gives the page of a run."""
     names: tuple[Text, ...] | None = Field(default=None, min_length=1)
     """What to call them; the folders' names where it is none."""
-    profile: InputPath | None = None
+    times: InputPath | None = None
     """`profile.json` of `eval.profile`, whose names are those here: times of one interleaved run in place of each run's own."""
     html_examples: int = Field(ge=0)
     """Examples whose documents, prompt and output are in the page of a single run, at most."""
@@ -62,7 +62,7 @@ def page(settings: HtmlJob, out: Path) -> list[Run]:
         raise InputError(
             f"names: expected one name for each of {len(settings.runs)} runs, all different, got {list(names)}; set names=[...]"
         )
-    times = None if settings.profile is None else _times(settings.profile, names)
+    times = None if settings.times is None else _times(settings.times, names)
     runs = [_read(name, folder, times) for name, folder in zip(names, settings.runs, strict=True)]
     if len(rules := {run.report.match for run in runs}) > 1:
         raise InputError(

@@ -14,6 +14,7 @@ from conf.job import check
 from data_gen.audit import AuditJob as DataAuditJob
 from data_gen.build import BuildSettings
 from data_gen.corpus import CorpusJob
+from eval.html import HtmlJob
 from eval.pipeline import EvalJob
 from eval.retrieval import RetrievalJob
 from eval.table import TableJob
@@ -33,6 +34,7 @@ JOBS: dict[str, type[Settings]] = {
     "data_gen_audit": DataAuditJob,
     "data_gen_build": BuildSettings,
     "data_gen_corpus": CorpusJob,
+    "eval_html": HtmlJob,
     "eval_table": TableJob,
     "eval_pipeline": EvalJob,
     "eval_retrieval": RetrievalJob,
