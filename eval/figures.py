@@ -96,7 +96,7 @@ def pareto(panels: Mapping[str, Sequence[Point]], references: Mapping[str, tuple
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         else:
-            axes.set_xlim(left=0)
+            axes.set_xlim(0, 1.1 * max((x for x, _ in places), default=1.0))
         if title in references:
             name, level = references[title]
             axes.axhline(level, color="black", linestyle=":", linewidth=1, label=f"{name}: {level:.3f}")
@@ -122,8 +122,9 @@ def _points(axes: Axes, points: Sequence[Point]) -> list[tuple[float, float]]:
             *(x, point.y.value, _reach(point.y), across),
             color=colour,
             marker=mark,
-            markersize=7,
+            markersize=8,
             markeredgecolor="white",
+            markeredgewidth=0.5,
             elinewidth=1,
             linestyle="none",
             capsize=3,
@@ -170,7 +171,7 @@ def selective(curves: Mapping[str, Sequence[tuple[float, float]]], points: Seque
 def risk(curves: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
     """Share of wrong answers among those kept, over the share of examples that they are."""
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    label = "risk: share of wrong among the answers kept"
+    label = "risk: wrong answers / answers kept"
     axes = figure.add_subplot(xlabel="coverage: answers kept / all examples", ylabel=label, xlim=(0, 1.03), ylim=(-0.03, 1.03))
     axes.grid(alpha=0.25)
     _curves(axes, curves)
@@ -204,7 +205,7 @@ def reliability(panels: Mapping[tuple[str, str, str], Sequence[tuple[float, floa
 
     A bin is its lower and upper edge, its number, its mean probability and its share.
     """
-    figure = Figure(figsize=(4.2 * len(panels), 4.8), layout="constrained")
+    figure = Figure(figsize=(max(6.4, 4.2 * len(panels)), 4.8), layout="constrained")
     grid = figure.add_gridspec(2, len(panels), height_ratios=(3, 1))
     for column, ((title, across, up), bins) in enumerate(panels.items()):
         axes = figure.add_subplot(grid[0, column], ylabel=up, xlim=(0, 1), ylim=(-0.03, 1.03))
@@ -231,14 +232,14 @@ def reliability(panels: Mapping[tuple[str, str, str], Sequence[tuple[float, floa
 
 
 def confusion(counts: Sequence[Sequence[int]], rows: Sequence[str], columns: Sequence[str]) -> Figure:
-    """Counts with the share of their row, darker where the share is larger."""
+    """Counts with the share of their row, darker where the share is larger. Cells keep their colour on a dark screen, and so do the counts."""
     figure = Figure(figsize=(6.0, 3.4), layout="constrained")
     axes = figure.add_subplot(xlabel="state that the system named", ylabel="state of the set")
     shares = [[count / max(sum(row), 1) for count in row] for row in counts]
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for y, row in enumerate(counts):
         for x, count in enumerate(row):
-            axes.text(x, y, f"{count}\n{shares[y][x]:.0%}", ha="center", va="center", color="white" if shares[y][x] > 0.55 else "black")
+            axes.text(x, y, f"{count}\n{shares[y][x]:.0%}", ha="center", va="center", color="#fefefe" if shares[y][x] > 0.55 else "#010101")
     axes.set_xticks(range(len(columns)), columns)
     axes.set_yticks(range(len(rows)), [f"{name}\n(n = {sum(row)})" for name, row in zip(rows, counts, strict=True)])
     axes.tick_params(length=0)

@@ -122,9 +122,10 @@ def _origin(folder: Path, content: Mapping[str, object]) -> tuple[Part, Part, Pa
 def _times(path: Path, names: Sequence[str]) -> dict[str, float]:
     """Median milliseconds of the whole system, by name."""
     content = read_json(path)
-    rows = content.get("latency") if isinstance(content, dict) else None
+    profile = content.get("profile") if isinstance(content, dict) else None
+    rows = profile.get("latency") if isinstance(profile, dict) else None
     if not isinstance(rows, list):
-        raise InputError(f"{path}: expected the profile.json that eval.profile wrote, found no `latency` in it")
+        raise InputError(f"{path}: expected the profile.json that eval.profile wrote, found no `profile.latency` in it")
     try:
         known = [_Time.model_validate(row) for row in rows]
     except ValidationError as error:

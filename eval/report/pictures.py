@@ -126,9 +126,10 @@ def comparison_pictures(runs: Sequence[Run], time: str) -> list[Picture]:
             METRIC_TITLES[metric]: [figures.Point(run.name, run.milliseconds or 0.0, rows[run.name][metric]) for run in timed]
             for metric in metrics
         }
-        always = always_abstaining(runs[0].report)
+        levels = {always_abstaining(run.report) for run in runs}
+        always = {METRIC_TITLES["system_accuracy"]: ("always abstaining", levels.pop())} if len(levels) == 1 else {}
         label = time.partition(";")[0]
-        figure = figures.pareto(panels, {METRIC_TITLES["system_accuracy"]: ("always abstaining", always)}, label)
+        figure = figures.pareto(panels, always, label)
         untimed = [run.name for run in runs if run.milliseconds is None]
         caption = f"As figure 3 of paper 002, n = {_numbers(runs)}; the bars are intervals. {time[0].upper()}{time[1:]}." + (
             f" Without a time, and so not drawn: {', '.join(untimed)}." if untimed else ""

@@ -82,13 +82,15 @@ def test_several_runs_share_one_page(run_at: Callable[..., Path], tmp_path: Path
 
 def test_times_of_one_interleaved_run_take_the_place_of_each_run_s_own(run_at: Callable[..., Path], tmp_path: Path) -> None:
     rows = [{"system": name, "stage": stage, "median": ms, "n": 8} for name, ms in (("a", 7.0), ("b", 9.0)) for stage in ("sage", "total")]
-    (tmp_path / "profile.json").write_text(json.dumps({"latency": rows}), encoding="utf-8")
+    (tmp_path / "profile.json").write_text(json.dumps({"profile": {"latency": rows}}), encoding="utf-8")
     runs = page(job(run_at("a"), run_at("b"), times=tmp_path / "profile.json"), tmp_path / "out")
     assert [run.milliseconds for run in runs] == [7.0, 9.0]
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "one interleaved run of eval.profile" in text and "own hour" not in text
     with pytest.raises(InputError, match="no time of 'c', only of a, b; set names="):
         page(job(run_at("c"), times=tmp_path / "profile.json"), tmp_path / "out")
+    with pytest.raises(InputError, match=r"expected the profile\.json that eval\.profile wrote"):
+        page(job(tmp_path / "c", times=tmp_path / "c" / "report.json"), tmp_path / "out")
 
 
 def test_what_cannot_be_shown_is_refused_by_name(run_at: Callable[..., Path], tmp_path: Path) -> None:
