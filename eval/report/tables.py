@@ -132,7 +132,9 @@ def headline(report: Report) -> str:
     """The three figures to read first, in one line of Markdown."""
     rows = {row.name: row for row in report.metrics}
     said = [
-        f"**{METRIC_TITLES[name]} {_number(rows[name].value)}** ({_interval(rows[name]) or 'no example counts'})" for name in HEADLINES if name in rows
+        f"**{METRIC_TITLES[name]} {_number(rows[name].value)}** ({_interval(rows[name]) or 'no example counts'})"
+        for name in HEADLINES
+        if name in rows
     ]
     return ", ".join(said) + "."
 
