@@ -10,6 +10,9 @@ from rich.console import Console
 from conf.job import job
 from eval.predict import EXAMPLES, predict
 from eval.report import example_lines, render_table, write_report
+from eval.report.content import Run, details, total_milliseconds
+from eval.report.curves import judged_rows
+from eval.report.page import write_page
 from eval.score import Report, score
 from eval.settings import EvalJob
 from rag.jsonl import Records
@@ -26,7 +29,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(settings: EvalJob, out: Path) -> Evaluation:
-    """Predict what `out` does not hold yet, score all of it, and write `report.json` and `report.md` beside the predictions.
+    """Predict what `out` does not hold yet, score all of it, and write the reports beside the predictions.
 
     Predictions are written as they come: a run that was stopped goes on where it was when it is repeated with the same `out`.
     """
@@ -39,7 +42,12 @@ def evaluate(settings: EvalJob, out: Path) -> Evaluation:
         beside = settings.predictions.with_name(EXAMPLES)
         examples = Records(beside, Example) if beside.is_file() else settings.dataset.build()
     report = score(examples, predictions, match=settings.match, resamples=settings.resamples, seed=settings.seed)
-    write_report(out, report, {"command": f"python -m eval.pipeline {' '.join(sys.argv[1:])}".strip(), **provenance()})
+    origin = {"command": f"python -m eval.pipeline {' '.join(sys.argv[1:])}".strip(), **provenance()}
+    rows = judged_rows(examples, predictions, settings.match, texts=settings.html)
+    more = details(rows, settings.system, settings.dataset)
+    write_report(out, report, origin, more)
+    if settings.html:
+        write_page(out, Run(out.name, report, origin, more, rows, total_milliseconds(report)), settings.html_examples)
     console = Console(width=100)
     for lines in example_lines(examples, predictions, settings.show, settings.match) if settings.show else ():
         console.print(lines)

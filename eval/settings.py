@@ -34,5 +34,9 @@ class EvalJob(JobSettings):
     """Bootstrap resamples, drawn by question."""
     show: int = Field(ge=0)
     """Examples to show in the terminal, balanced over conditions."""
+    html: bool = False
+    """Write `report.html`, a page that opens offline, and its pictures."""
+    html_examples: int = Field(default=1000, ge=0)
+    """Examples whose documents, prompt and output are in the page, at most; of all others it has the question and the verdict."""
     table: SweepTable | None = None
     """What becomes of the runs of a sweep; a single run has no use for it."""

@@ -12,7 +12,7 @@ import conf
 assert conf.__file__.startswith(sys.argv[1]), conf.__file__
 with_profile = ("sieve.train", "sage.train", "eval.pipeline")
 without = ("data_gen.build", "data_gen.audit", "sieve.audit", "sieve.operating", "sieve.embed", "sieve.compare", "sieve.transfer")
-without += ("sage.merge", "eval.table", "eval.compare")
+without += ("sage.merge", "eval.table", "eval.compare", "eval.html")
 without += ("eval.retrieval", "data_gen.corpus")
 without += ("eval.certify", "eval.drift")
 for module in (*with_profile, *without):

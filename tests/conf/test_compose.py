@@ -17,6 +17,7 @@ from data_gen.corpus import CorpusJob
 from eval.certify import CertifyJob
 from eval.compare import CompareJob as EvalCompareJob
 from eval.drift import DriftJob
+from eval.html import HtmlJob
 from eval.pipeline import EvalJob
 from eval.retrieval import RetrievalJob
 from eval.table import TableJob
@@ -39,6 +40,7 @@ JOBS: dict[str, type[Settings]] = {
     "eval_compare": EvalCompareJob,
     "eval_certify": CertifyJob,
     "eval_drift": DriftJob,
+    "eval_html": HtmlJob,
     "eval_table": TableJob,
     "eval_pipeline": EvalJob,
     "eval_retrieval": RetrievalJob,

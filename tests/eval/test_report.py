@@ -114,7 +114,7 @@ def test_the_markdown_has_the_same_tables_and_the_origin(report: Report, tmp_pat
     assert "| sage | 20.0 | 20.0 | 20.0 | 1 |" in markdown
     assert "- commit: `0123abc`" in markdown
     tables = [block.splitlines() for block in markdown.split("\n\n") if block.startswith("|")]
-    assert len(tables) == 6
+    assert len(tables) == 7
     assert all(line.count("|") == table[0].count("|") for table in tables for line in table)
 
 
