@@ -1,7 +1,6 @@
 """Run a stage over a batch of queries so that whatever goes wrong ends in an abstention with a reason, and sinks no other query."""
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from rag.records import Document, Prediction, Query, Reason, RetrievalState
 from rag.render import as_documents, evidence
 from sage import predict as sage_stage
 from sage.predict import Kind, Reply, Sage, SageSettings
+from serve.clock import now
 from serve.deadline import within
 
 logger = logging.getLogger(__name__)
@@ -117,13 +117,13 @@ def run(
     """Run a stage on a batch and read each result. When the batch fails, run it one by one, so that only the item at fault fails."""
     if not items:
         return
-    started = time.perf_counter()
+    started = now()
     results: Sequence[ResultT | Exception]
     try:
         results = _call(items, call, deadline)
     except Exception as error:  # A guard that fails must end in an abstention, whatever it failed of.
         results = [error] if len(items) == 1 else [_call_one(item, call, deadline) for item in items]
-    milliseconds = 1000 * (time.perf_counter() - started) / len(items)
+    milliseconds = 1000 * (now() - started) / len(items)
     for item, result in zip(items, results, strict=True):
         item.timings[stage] = milliseconds
         if isinstance(result, Exception):
