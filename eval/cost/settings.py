@@ -27,7 +27,7 @@ class ProfileJob(JobSettings):
     limit: int | None = Field(default=None, ge=1)
     """Examples to time, drawn by the seed; all where it is none."""
     warmup: int = Field(ge=0)
-    """Batches that each system answers before the clock counts, again after each start."""
+    """Batches that each system answers, untimed, before the first timed one of a batch size; again after each start."""
     repeats: int = Field(ge=1)
     """Timed rounds over the examples at `batch_size`."""
     batch_size: int = Field(ge=1)

@@ -73,8 +73,8 @@ def measure(
     """Time every system on every example; what the journal in `out` holds already is not timed again.
 
     In each round the examples are put in a new order and cut into batches, and each batch goes to all systems, one after another in an order
-    drawn anew, so that whatever the machine does meanwhile hits all alike. Before each call the system forgets what it has read. The first
-    `warmup` batches are answered by each system before anything is timed. Raises InputError for a journal of other examples.
+    drawn anew, so that whatever the machine does meanwhile hits all alike. Before each call the system forgets what it has read. Before
+    the first call at a batch size each system answers `warmup` batches of it, untimed. Raises InputError for a journal of other examples.
     """
     path = out / TIMINGS
     journal = Journal(path)
@@ -86,9 +86,12 @@ def measure(
     todo = [call for call in calls if call.key not in done]
     if todo:
         memory = PeakMemory()
-        for call in [call for call in calls if call.round == 0 and call.place < warmup]:
-            _time(systems[call.system], call, memory, clock)
+        warm: set[int] = set()
         for call in _shown(todo):
+            if call.batch_size not in warm:
+                warm.add(call.batch_size)
+                for first in (c for c in calls if c.batch_size == call.batch_size and c.round == 0 and c.place < warmup):
+                    _time(systems[first.system], first, memory, clock)
             timing = _time(systems[call.system], call, memory, clock)
             journal.append([timing])
             done[call.key] = timing
