@@ -89,7 +89,7 @@ def write(model: torch.nn.Module, cache: DynamicCache, new_tokens: int, sequence
 
 def closed_form(config: Any, tokens: int, sequences: int, *, adapter: int = 0) -> int | None:
     """Operations of `read` from a transformers config; none for a family that has no formula here. `adapter`: parameters not merged."""
-    family = config.model_type
+    family = str(config.model_type)
     if family in DECODERS:
         return _decoder(config, tokens, tokens, sequences, adapter)
     if family in ENCODERS:

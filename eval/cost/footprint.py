@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from peft import get_peft_model
 from pydantic import TypeAdapter, ValidationError
 
 from eval.cost import flops
@@ -80,12 +81,12 @@ def footprint(name: str, model: torch.nn.Module, batch: Batch, weights: str, *, 
             memory.start()
         with quiet(), flops.counting() as counter:
             cache = flops.read(model, tokens, batch.sequences)
-            counted[0] = counter.flops
+            counted[0] = read = counter.flops
             closed[0] = flops.closed_form(config, tokens, batch.sequences, adapter=adapter)
             if cache is not None:
                 new_tokens = batch.new_tokens
                 flops.write(model, cache, new_tokens, batch.sequences)
-                counted[1] = counter.flops - int(counted[0])
+                counted[1] = counter.flops - read
                 closed[1] = flops.closed_form_of_writing(config, tokens, new_tokens, batch.sequences, adapter=adapter)
         working = None if device.type == "meta" else memory.stop()
     return Footprint(
@@ -148,10 +149,8 @@ def of_shape(name: str, wanted: str, lora: LoraSettings | None, batch: Batch, pr
     found = shape(wanted)
     model: torch.nn.Module = random_model(found, pick_dtype(precision, torch.device("cpu")))
     if lora is not None:
-        from peft import get_peft_model
-
         with quiet():
-            adapted = get_peft_model(model, lora_config(lora, found.task), autocast_adapter_dtype=False)  # type: ignore[arg-type]
+            adapted = get_peft_model(model, lora_config(lora, found.task), autocast_adapter_dtype=False)
         model = adapted.get_base_model().to(next(model.parameters()).dtype)
     return footprint(name, model.eval(), batch, f"{RANDOM} as {found.base}", random=True)
 

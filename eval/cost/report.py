@@ -153,7 +153,7 @@ def _footprint(rows: Sequence[Footprint]) -> Section:
         )
         for row in rows
     ]
-    header = ("model", "weights", "parameters", "weights GiB", "working MiB", "batch x tokens + new", "TFLOPs read")
+    header: tuple[str, ...] = ("model", "weights", "parameters", "weights GiB", "working MiB", "batch x tokens + new", "TFLOPs read")
     header += ("closed form", "ratio", "TFLOPs written", "ratio", "dtype, attention, device")
     kinds = {
         "decoder" if row.family in DECODERS else "encoder" if row.family in ENCODERS else row.family: None

@@ -92,4 +92,5 @@ def random_model(wanted: Shape, dtype: torch.dtype) -> PreTrainedModel:
     with torch.device("cpu" if config.model_type == "longformer" else "meta"), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model: PreTrainedModel = auto.from_config(config, dtype=dtype, **options)
-    return model.eval()
+    model.eval()
+    return model
