@@ -95,7 +95,8 @@ def closed_form(config: Any, tokens: int, sequences: int, *, adapter: int = 0) -
     if family in ENCODERS:
         return _encoder(config, tokens, sequences) + 2 * sequences * tokens * adapter
     if family == "longformer":
-        padded = math.ceil(tokens / max(config.attention_window)) * max(config.attention_window)
+        window = int(max(config.attention_window))
+        padded = math.ceil(tokens / window) * window
         return _longformer(config, padded, sequences, global_tokens=1) + 2 * sequences * padded * adapter
     return None
 
