@@ -89,10 +89,13 @@ def plot_pareto(panels: Sequence[tuple[str, Sequence[ParetoPoint]]], path: Path)
                 elinewidth=1,
             )
             handles.setdefault(point.system, Line2D([], [], color=colour, marker=marker, linestyle="", label=point.system))
+        right = 1.06 * max((point.high for point in points), default=1.0) / divisor
         front = sorted((point for point in points if point.front), key=lambda point: point.milliseconds)
-        axes.plot([p.milliseconds / divisor for p in front], [p.quality.value or 0.0 for p in front], color="grey", linewidth=1, zorder=0)
+        times, values = [p.milliseconds / divisor for p in front], [p.quality.value or 0.0 for p in front]
+        # A step: no system lies between two of the front, and whoever has more time can take the better one before.
+        axes.plot([*times, right], [*values, *values[-1:]], drawstyle="steps-post", color="grey", linewidth=1, zorder=0)
         axes.set(xlabel=f"median {'seconds' if seconds else 'milliseconds'} per question", ylabel=title, ylim=(-0.02, 1.02))
-        axes.set_xlim(left=0)
+        axes.set_xlim(-0.03 * right, right)
         axes.grid(visible=True, linewidth=0.3)
     line = Line2D([], [], color="grey", linewidth=1, label="Pareto front")
     figure.legend(
