@@ -14,6 +14,7 @@ from conf.job import check
 from data_gen.audit import AuditJob as DataAuditJob
 from data_gen.build import BuildSettings
 from data_gen.corpus import CorpusJob
+from eval.cost.settings import ProfileJob
 from eval.pipeline import EvalJob
 from eval.retrieval import RetrievalJob
 from eval.table import TableJob
@@ -35,6 +36,7 @@ JOBS: dict[str, type[Settings]] = {
     "data_gen_corpus": CorpusJob,
     "eval_table": TableJob,
     "eval_pipeline": EvalJob,
+    "eval_profile": ProfileJob,
     "eval_retrieval": RetrievalJob,
     "sage_merge": MergeJob,
     "sage_train": SageTrainJob,
