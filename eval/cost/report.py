@@ -199,7 +199,7 @@ def _gates(rows: Sequence[BreakEven]) -> Section:
     for row in rows:
         divisor, unit = (1.0, "ms") if row.unit == "milliseconds" else (1e9, "GFLOPs")
         costs = " / ".join(f"{value / divisor:.1f}" for value in (row.sieve, row.leave_one_out, row.sage))
-        ends = " to ".join("never" if end is None else f"{end:.0%}" for end in (row.low, row.high))
+        ends = " to ".join(dict.fromkeys("never" if end is None else f"{end:.0%}" for end in (row.low, row.high)))
         share = row.verdict if row.share is None else f"{row.verdict} {row.share:.1%}"
         cells.append(
             (
@@ -271,9 +271,10 @@ def _ratio(count: int | None, closed: int | None) -> str:
 def show(profile: Profile, console: Console) -> None:
     """Print all tables."""
     for section in sections(profile):
-        table = Table(*section.header, box=box.SIMPLE_HEAD, pad_edge=False, title=section.title, title_justify="left", title_style="bold")
+        table = Table(*section.header, box=box.SIMPLE_HEAD, pad_edge=False)
         for row in section.rows:
             table.add_row(*row)
+        console.print(section.title, style="bold", markup=False)
         console.print(table)
         if section.note:
             console.print(section.note, style="dim", markup=False)
