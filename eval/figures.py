@@ -52,15 +52,15 @@ class Point(NamedTuple):
     """One system: its name, its place, and how far its interval goes up and down, or to both sides."""
 
     name: str
-    x: MetricRow | float
-    y: MetricRow
+    x: MetricRow | Average | float
+    y: MetricRow | Average
 
 
 def plot_trade_off(names: Sequence[str], x: Sequence[Average], y: Sequence[Average], labels: tuple[str, str], path: Path) -> None:
     """Draw one point with its two intervals for each name, joined in the order given. A point without a value is not drawn."""
     figure = Figure(figsize=(6, 4.5), layout="constrained")
     axes = figure.add_subplot(xlabel=labels[0], ylabel=labels[1], xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    points = [Point(*point) for point in zip(names, x, y, strict=True)]
+    points = [Point(name, across, up) for name, across, up in zip(names, x, y, strict=True)]
     pairs = _points(axes, points)
     if pairs:
         axes.plot([pair[0] for pair in pairs], [pair[1] for pair in pairs], color="grey", linewidth=0.8, zorder=0)
@@ -115,7 +115,7 @@ def _points(axes: Axes, points: Sequence[Point]) -> list[tuple[float, float]]:
     """Draw those that have both values; their places."""
     drawn = []
     for point, colour, mark in zip(points, cycle(COLOURS), cycle(MARKS), strict=False):
-        x, across = (point.x.value, _reach(point.x)) if isinstance(point.x, MetricRow) else (point.x, None)
+        x, across = (point.x.value, _reach(point.x)) if not isinstance(point.x, float) else (point.x, None)
         if x is None or point.y.value is None:
             continue
         drawn.append((x, point.y.value))
@@ -290,9 +290,9 @@ def _settle(figure: Figure) -> None:
         figure.set_layout_engine("none")
 
 
-def _reach(row: Average) -> list[list[float]] | None:
+def _reach(row: MetricRow | Average) -> list[list[float]] | None:
     """How far the interval, or the spread over runs, goes below and above the value; a resampled interval need not hold it."""
-    if row.value is not None and row.spread is not None:
+    if isinstance(row, Average) and row.spread is not None:
         return [[row.spread], [row.spread]]
     if row.value is None or row.low is None or row.high is None:
         return None

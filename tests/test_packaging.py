@@ -10,7 +10,7 @@ RUN_ALL = """
 import runpy, sys
 import conf
 assert conf.__file__.startswith(sys.argv[1]), conf.__file__
-with_profile = ("sieve.train", "sage.train", "eval.pipeline")
+with_profile = ("sieve.train", "sage.train", "eval.pipeline", "eval.profile")
 without = ("data_gen.build", "data_gen.audit", "sieve.audit", "sieve.operating", "sieve.embed", "sieve.compare", "sieve.transfer")
 without += ("sage.merge", "eval.table", "eval.compare", "eval.html")
 without += ("eval.retrieval", "data_gen.corpus")

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -107,7 +107,7 @@ def judged_rows(examples: Iterable[Example], predictions: Iterable[Prediction], 
 
 def _bare(row: Row) -> Row:
     """Most of a row's memory is in its texts, of which the curves need none."""
-    without = {"prompt": None, "output": None, "readings": {}, "leave_one_out": {}, "added": (), "citations": (), "timings": {}}
+    without: dict[str, Any] = {"prompt": None, "output": None, "readings": {}, "leave_one_out": {}, "added": (), "citations": (), "timings": {}}
     return Row(row.example.model_copy(update={"documents": ()}), row.prediction.model_copy(update=without), row.judged)
 
 

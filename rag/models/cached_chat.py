@@ -103,11 +103,16 @@ class CachedChat:
         self.folder = folder
         self.price = price or Price()
         self._counts: Counter[str] = Counter()
+        self._asks_again = False
 
     @property
     def name(self) -> str:
         """That of the model."""
         return self._chat.name
+
+    def forget(self) -> None:
+        """Ask for everything from here on, whatever the folder holds, so that a measurement of time is one of the model. The folder stays."""
+        self._asks_again = True
 
     @property
     def usage(self) -> Usage:
@@ -131,7 +136,7 @@ class CachedChat:
         missing: dict[str, ChatRequest] = {}
         self._counts["requests"] += len(requests)
         for key, request in zip(keys, requests, strict=True):
-            stored = replies.get(key) or (None if key in missing else self._read(key))
+            stored = replies.get(key) or (None if key in missing or self._asks_again else self._read(key))
             if isinstance(stored, Completion):
                 replies[key] = stored
                 self._counts["cached"] += 1

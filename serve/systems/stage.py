@@ -1,7 +1,6 @@
 """Run a stage over a batch of queries so that whatever goes wrong ends in an abstention with a reason, and sinks no other query."""
 
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from rag.records import Document, Prediction, Query, Reason, RetrievalState
 from rag.render import as_documents, evidence
 from sage import predict as sage_stage
 from sage.predict import Kind, Reply, Sage, SageSettings
+from serve.clock import now
 from serve.deadline import within
 from sieve.predict import Removal, Screening
 
@@ -202,12 +202,12 @@ def run(
     """
     if not items:
         return
-    started = time.perf_counter()
+    started = now()
     try:
         results = _results(stage, items, call, deadline, about)
     except StageUnusable as error:
         raise error.cause from None
-    share = 1000 * (time.perf_counter() - started) / len(items)
+    share = 1000 * (now() - started) / len(items)
     for item, result in zip(items, results, strict=True):
         milliseconds = share
         if isinstance(result, Timed):
@@ -267,7 +267,7 @@ def _read_reply(item: Item, reply: Reply) -> None:
 def _results(
     stage: Stage, items: Sequence[Item], call: StageCall[ResultT], deadline: float | None, about: Callable[[Item], str]
 ) -> Sequence[ResultT | Timed[ResultT] | Exception]:
-    started = time.perf_counter()
+    started = now()
     results: Sequence[ResultT | Timed[ResultT] | Exception]
     try:
         results = _call(stage, items, call, deadline, about)
@@ -277,7 +277,7 @@ def _results(
         if len(items) > 1:
             return [result for item in items for result in _results(stage, [item], call, deadline, about)]
         results = [error]
-    seconds = (time.perf_counter() - started) / len(items)
+    seconds = (now() - started) / len(items)
     for item in items:
         item.spent[stage] = item.spent.get(stage, 0.0) + seconds
     return results

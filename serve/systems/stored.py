@@ -7,7 +7,6 @@ every set reaches both stages once, and every lower threshold is a replay.
 import hashlib
 import json
 import logging
-import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from rag.models.base import pick_device, pick_dtype
 from rag.records import Document
 from rag.render import ranked
 from sage.predict import Reply
+from serve.clock import now
 from serve.systems.result_store import ResultStore
 from serve.systems.stage import SageStage, SieveStage, StageCall, StageUnusable, Timed, is_probability
 from sieve.predict import Removal, Screening
@@ -68,6 +68,10 @@ class StoredSieve:
         """As `screen`."""
         return self._examined(questions, documents)
 
+    def forget(self) -> None:
+        """Raises InputError: what is kept takes no time, so there is none to measure."""
+        raise InputError("store: a stage whose results are kept has no speed of its own; set system.store=null where time is measured")
+
 
 class StoredSage:
     """A Sage behind a store; obeys `SageStage`."""
@@ -84,6 +88,10 @@ class StoredSage:
     def answer(self, questions: Sequence[str], documents: Sequence[Sequence[Document]]) -> list[Timed[Reply]]:
         """The reply to each question: kept, or given now. A question that cannot be asked is refused again, without the model, when it is kept."""
         return self._asked(questions, documents)
+
+    def forget(self) -> None:
+        """Raises InputError: what is kept takes no time, so there is none to measure."""
+        raise InputError("store: a stage whose results are kept has no speed of its own; set system.store=null where time is measured")
 
 
 def stored_sieve(
@@ -201,9 +209,9 @@ class _Kept(Generic[ResultT]):
         places = [missing[key] for key in order]
         call = self._model()
         # Loading is no part of the time that a result takes.
-        started = time.perf_counter()
+        started = now()
         results = call([questions[place] for place in places], [documents[place] for place in places])
-        milliseconds = 1000 * (time.perf_counter() - started) / len(places)
+        milliseconds = 1000 * (now() - started) / len(places)
         if len(results) != len(places):
             raise RuntimeError(f"expected {len(places)} results from the stage, got {len(results)}")
         made = {key: _timed(result, milliseconds) for key, result in zip(order, results, strict=True)}

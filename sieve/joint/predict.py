@@ -66,6 +66,10 @@ class Sieve:
         self.batch_tokens = batch_tokens
         self._screened: dict[PartKey, float] = {}
 
+    def forget(self) -> None:
+        """Remember nothing of the last screening: the next call costs what it costs for a set that was never seen."""
+        self._screened = {}
+
     def screen(self, questions: Sequence[str], documents: Sequence[Sequence[Document | str]]) -> list[Screening]:
         """Score each question with its own set of documents, best first. Plain texts get the ids `d1`, `d2`, ... in each set.
 

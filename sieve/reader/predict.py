@@ -75,6 +75,10 @@ class ReaderSieve:
         self._readings: dict[Passage, Reading] = {}
         self._log_likelihoods: dict[tuple[Passage, str], float] = {}
 
+    def forget(self) -> None:
+        """Remember no reading: the next call costs what it costs for documents that were never seen."""
+        self._readings, self._log_likelihoods = {}, {}
+
     def screen(self, questions: Sequence[str], documents: Sequence[Sequence[Document | str]]) -> list[Screening]:
         """Score each question with its own set of documents, best first. Plain texts get the ids `d1`, `d2`, ... in each set.
 
@@ -147,7 +151,7 @@ class ReaderSieve:
     def _contests(self, sets: Sequence[_Set], encodings: dict[Passage, Encoding]) -> list[dict[tuple[int, int], Contest]]:
         """Of each set, the contests by the places of the two groups. Reads what is not remembered."""
         if len(self._readings) > self.remembered:
-            self._readings, self._log_likelihoods = {}, {}
+            self.forget()
         return [of_set for part in self._parts(sets, encodings) for of_set in self._compare(part, encodings)]
 
     def _parts(self, sets: Sequence[_Set], encodings: dict[Passage, Encoding]) -> list[list[_Set]]:

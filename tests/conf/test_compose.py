@@ -16,6 +16,7 @@ from data_gen.build import BuildSettings
 from data_gen.corpus import CorpusJob
 from eval.certify import CertifyJob
 from eval.compare import CompareJob as EvalCompareJob
+from eval.cost.settings import ProfileJob
 from eval.drift import DriftJob
 from eval.html import HtmlJob
 from eval.pipeline import EvalJob
@@ -43,6 +44,7 @@ JOBS: dict[str, type[Settings]] = {
     "eval_html": HtmlJob,
     "eval_table": TableJob,
     "eval_pipeline": EvalJob,
+    "eval_profile": ProfileJob,
     "eval_retrieval": RetrievalJob,
     "sage_merge": MergeJob,
     "sage_train": SageTrainJob,

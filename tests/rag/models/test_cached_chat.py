@@ -101,6 +101,18 @@ def test_the_same_request_twice_in_a_call_is_asked_once(tmp_path: Path) -> None:
     assert (cached.usage.requests, cached.usage.asked, cached.usage.repeated, cached.usage.failed) == (4, 2, 2, 1)
 
 
+def test_a_cache_that_forgets_asks_again_and_keeps_the_folder(tmp_path: Path) -> None:
+    """A measurement of time must be one of the model, also where its replies are known."""
+    chat = Echo()
+    cached = CachedChat(chat, tmp_path)
+    first = cached.complete([ask("a")])
+    cached.forget()
+    assert cached.complete([ask("a"), ask("a")]) == first * 2
+    assert cached.complete([ask("a")]) == first
+    assert len(chat.asked) == 3
+    assert len(files(tmp_path)) == 1
+
+
 def test_a_failure_is_asked_again_and_a_reply_that_was_cut_is_not(tmp_path: Path) -> None:
     chat = Echo()
     for _ in range(2):

@@ -287,6 +287,17 @@ class TestPairs:
         alone = [whole.screen(["w3"], [[d for d in FIVE[:3] if d is not left]])[0].score for left in FIVE[:3]]
         assert [r.score for r in of_three] == pytest.approx(alone, abs=1e-6)
 
+    def test_what_was_forgotten_is_read_again(self, backbone: BackboneOf) -> None:
+        pairs = sieve_of(backbone("bert"), pooling="pairs")
+        with recorded(pairs.model) as calls:
+            pairs.screen(["w1 w2"], [FIVE])
+            remembered = pairs.leave_one_out(["w1 w2"], [FIVE])
+            assert len(calls) == 1
+            pairs.forget()
+            again = pairs.leave_one_out(["w1 w2"], [FIVE])
+        assert len(calls) == 2
+        assert [removal.score for removal in again[0]] == pytest.approx([removal.score for removal in remembered[0]], abs=1e-6)
+
     def test_without_a_screening_before_each_pair_is_read_once(self, backbone: BackboneOf) -> None:
         loaded = backbone("bert")
         screened, fresh = sieve_of(loaded, pooling="pairs"), sieve_of(loaded, pooling="pairs")

@@ -138,3 +138,16 @@ def test_what_is_remembered_is_bounded(reader: ReaderSieve) -> None:
     reader.screen([QUESTION], [DOCUMENTS[:1]])
     assert len(reader._readings) == 1
     assert reader.screen([QUESTION], [DOCUMENTS]) == first
+
+
+def test_a_reader_that_forgets_reads_again_and_says_the_same(reader: ReaderSieve) -> None:
+    calls: list[int] = []
+    hook = reader.model.register_forward_hook(lambda *_: calls.append(1))
+    first = reader.screen([QUESTION], [DOCUMENTS])
+    cold = len(calls)
+    assert reader.screen([QUESTION], [DOCUMENTS]) == first
+    assert len(calls) == cold
+    reader.forget()
+    assert reader.screen([QUESTION], [DOCUMENTS]) == first
+    assert len(calls) == 2 * cold
+    hook.remove()
