@@ -12,7 +12,8 @@ from rich.console import Console
 from eval import recovery
 from eval.metrics import Judged, Tally
 from eval.recovery import by_distractors, recovery_rows
-from eval.report import METRIC_TITLES, RECOVERY_TITLES, render_table
+from eval.report import METRIC_TITLES, render_table
+from eval.report.words import RECOVERY_TITLES
 from eval.score import judge, score
 from rag.records import Condition, Document, DocumentLabel, Example, Outcome, Prediction, Reason, RetrievalState
 
