@@ -9,9 +9,11 @@ import logging
 import secrets
 import sys
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 import hydra
@@ -20,23 +22,29 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from pydantic import ValidationError
 
 from rag.errors import InputError, nearest
+from rag.inputs import hash_inputs
 from rag.jsonl import describe, read_json
 from rag.processes import rank, world_size
 from rag.provenance import provenance
-from rag.settings import Settings
+from rag.settings import JobSettings, Settings
+from rag.tracking import KEPT_FROM_THE_START, Run
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
+JobT = TypeVar("JobT", bound=JobSettings)
 
 CONFIG_FILE = "config.yaml"
 RUN_FILE = "run.json"
 FOLDER = Path(__file__).parent
+UNBOUND = frozenset({"out", "tracking", "engine"})
+"""Keys that decide no result: a run that goes on may change them."""
 
 
-def job(run: Callable[[SettingsT, Path], Any], settings: type[SettingsT], config_name: str) -> Callable[[], None]:
+def job(run: Callable[[JobT, Path], Any], settings: type[JobT], config_name: str) -> Callable[[], None]:
     """Turn `run(settings, out)` into a command-line entry point.
 
     The config composed from `config_name` is checked against `settings`; all its problems are reported together, each with the
@@ -68,13 +76,28 @@ def _fail(message: str) -> None:
     sys.exit(2)
 
 
-def _run(run: Callable[[SettingsT, Path], Any], settings: type[SettingsT], cfg: DictConfig, config_name: str) -> None:
+def _run(run: Callable[[JobT, Path], Any], settings: type[JobT], cfg: DictConfig, config_name: str) -> None:
     root = Path(HydraConfig.get().runtime.cwd)
     values = cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True, throw_on_missing=False))
-    checked = check(values, settings, root)
-    out = run_folder(values, root, config_name, list(HydraConfig.get().overrides.task))
+    read: set[Path] = set()
+    checked = check(values, settings, root, read)
+    inputs = hash_inputs(read, root) if rank() == 0 else {}
+    out = run_folder(values, root, config_name, list(HydraConfig.get().overrides.task), inputs)
     logging.getLogger(__name__).info("run folder: %s", out)
-    run(checked, out)
+    with _own_command(), checked.tracking.running(Run(config_name, out, values, {**provenance(), "inputs": inputs})):
+        run(checked, out)
+
+
+@contextmanager
+def _own_command() -> Iterator[None]:
+    """Within a sweep, make this job's command line that of the process: a sweep's is not, and on a cluster's machine it is submitit's."""
+    before = sys.argv
+    if HydraConfig.get().mode is RunMode.MULTIRUN:
+        sys.argv = [before[0], *HydraConfig.get().overrides.task]
+    try:
+        yield
+    finally:
+        sys.argv = before
 
 
 def saved(folder: Path, settings: type[SettingsT], root: Path) -> SettingsT:
@@ -85,13 +108,13 @@ def saved(folder: Path, settings: type[SettingsT], root: Path) -> SettingsT:
     return check(OmegaConf.to_container(OmegaConf.load(path)), settings, root)
 
 
-def check(values: Any, settings: type[SettingsT], root: Path) -> SettingsT:
-    """Check composed values against a settings class. Raises InputError that lists every problem."""
+def check(values: Any, settings: type[SettingsT], root: Path, inputs: set[Path] | None = None) -> SettingsT:
+    """Check composed values against a settings class, and add what they say to read to `inputs`. Raises InputError that lists every problem."""
     missing = sorted(_missing(values))
     if missing:
         raise InputError("; ".join(f"'{key}' must be set: add {key}=... to the command" for key in missing))
     try:
-        return settings.model_validate(values, context={"root": root})
+        return settings.model_validate(values, context={"root": root, "inputs": set() if inputs is None else inputs})
     except ValidationError as error:
         hint = "; write a list as [a,b]" if any(item["type"] == "tuple_type" for item in error.errors()) else ""
         raise InputError(f"config: {describe(error, settings)}{hint}") from error
@@ -105,11 +128,14 @@ def _missing(values: Any, prefix: str = "") -> list[str]:
     return []
 
 
-def run_folder(values: dict[str, Any], root: Path, config_name: str, overrides: Sequence[str]) -> Path:
-    """Make the run's folder and save the resolved config, the overrides and the versions in it; a run that goes on keeps those it has.
+def run_folder(
+    values: dict[str, Any], root: Path, config_name: str, overrides: Sequence[str], inputs: Mapping[str, str] = MappingProxyType({})
+) -> Path:
+    """Make the run's folder and save the resolved config, overrides, versions and the inputs' hashes in it; a run that goes on keeps its own.
 
     Of a run's processes the first one does so; the others get the path alone. Raises InputError when the folder is in use by other
-    settings, holds files that no job wrote, or cannot be written, and when several processes have no `out` to agree on.
+    settings or by other content of the same input files, holds files that no job wrote, or cannot be written, and when several
+    processes have no `out` to agree on.
     """
     if values.get("out") is None:
         if world_size() > 1:
@@ -121,8 +147,9 @@ def run_folder(values: dict[str, Any], root: Path, config_name: str, overrides: 
         out = root / Path(str(values["out"])).expanduser()
     if rank() != 0:
         return out
-    settings = {key: value for key, value in values.items() if key != "out"}
+    settings = {key: value for key, value in values.items() if key not in UNBOUND}
     record = {"job": config_name, "settings": _digest(settings), "overrides": list(overrides), "versions": provenance()}
+    record["inputs"] = dict(inputs)
     if _is_empty(out):
         _save(out, values, record)
     else:
@@ -134,7 +161,7 @@ def _is_empty(out: Path) -> bool:
     if out.is_file():
         raise InputError(f"out={out}: expected a folder, found a file")
     # A job that found fault with its input before it did anything has left its record and no more: nothing would be lost.
-    return not out.is_dir() or {path.name for path in out.iterdir()} <= {CONFIG_FILE, RUN_FILE}
+    return not out.is_dir() or {path.name for path in out.iterdir()} <= {CONFIG_FILE, RUN_FILE, *KEPT_FROM_THE_START}
 
 
 def _save(out: Path, values: dict[str, Any], record: dict[str, Any]) -> None:
@@ -161,6 +188,11 @@ def _require_same(out: Path, record: dict[str, Any], settings: dict[str, Any]) -
         raise InputError(f"out={out}: the folder is not empty and no job wrote it; set out to a new folder")
     earlier: Any = read_json(out / RUN_FILE)
     if (earlier["job"], earlier["settings"]) == (record["job"], record["settings"]):
+        before = earlier.get("inputs", {})
+        # A folder such as a checkpoint's may get a new card or picture; what a file holds is what the run has read.
+        edited = sorted(name for name, hash_ in record["inputs"].items() if not name.endswith("/") and before.get(name, hash_) != hash_)
+        if edited:
+            raise InputError(f"{edited[0]}: has changed since the run in {out} began; set out to a new folder")
         return
     before = OmegaConf.to_container(OmegaConf.load(out / CONFIG_FILE))
     changed = sorted(_differences(before, settings)) if isinstance(before, dict) else []
@@ -170,7 +202,7 @@ def _require_same(out: Path, record: dict[str, Any], settings: dict[str, Any]) -
 
 def _differences(before: Any, after: Any, prefix: str = "") -> list[str]:
     if isinstance(before, dict) and isinstance(after, dict):
-        names = (set(before) | set(after)) - ({"out"} if not prefix else set())
+        names = (set(before) | set(after)) - (UNBOUND if not prefix else set())
         return [key for n in names for key in _differences(before.get(n), after.get(n), f"{prefix}.{n}" if prefix else str(n))]
     return [] if before == after else [prefix]
 

@@ -1,6 +1,5 @@
 """Run a system on a data set and score it: `python -m eval.pipeline dataset=... system=...`; `predictions=FILE` scores again without a model."""
 
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from eval.report import example_lines, render_table, write_report
 from eval.score import Report, score
 from eval.settings import EvalJob
 from rag.jsonl import iter_records, read_examples
-from rag.provenance import provenance
+from rag.provenance import command, provenance
 from rag.records import Example, Prediction
 
 
@@ -37,13 +36,26 @@ def evaluate(settings: EvalJob, out: Path) -> Evaluation:
         beside = settings.predictions.with_name(EXAMPLES)
         examples = read_examples(beside) if beside.is_file() else settings.dataset.build()
     report = score(examples, predictions, match=settings.match, resamples=settings.resamples, seed=settings.seed)
-    write_report(out, report, {"command": f"python -m eval.pipeline {' '.join(sys.argv[1:])}".strip(), **provenance()})
+    write_report(out, report, {"command": command("eval.pipeline"), **provenance()})
+    settings.tracking.log(_figures(report), report.n)
+    for name in ("report.json", "report.md"):
+        settings.tracking.file(out / name)
     console = Console(width=100)
     for lines in example_lines(examples, predictions, settings.show, settings.match):
         console.print(lines)
     console.print(render_table(report))
     console.print(f"written to {out}", soft_wrap=True, markup=False)
     return Evaluation(examples, predictions, report)
+
+
+def _figures(report: Report) -> dict[str, float | None]:
+    """What a tracker draws of a report: metrics with the ends of their intervals, how examples ended, and median latency."""
+    ends = {"": "value", "_low": "low", "_high": "high"}
+    return {
+        **{f"metrics/{row.name}{end}": getattr(row, field) for row in report.metrics for end, field in ends.items()},
+        **{f"counts/{name}": float(count) for name, count in report.counts},
+        **{f"median_milliseconds/{row.stage}": row.median for row in report.latency},
+    }
 
 
 main = job(evaluate, EvalJob, config_name="eval_pipeline")

@@ -95,6 +95,9 @@ def tabulate(settings: TableJob, out: Path) -> list[Run]:
         "Where the numbers come from": card.table(("", ""), [*origin.items(), *made.items()]),
     }
     (out / "table.md").write_text(card.render("Runs side by side", sections), encoding="utf-8")
+    settings.tracking.log({f"{run.name}/{name}": row.value for run in runs for name, row in run.metrics.items()}, 0)
+    for name in ("table.json", "table.md"):
+        settings.tracking.file(out / name)
     console = Console(width=160)
     shown = Table(*header, box=box.SIMPLE_HEAD, pad_edge=False)
     for row in rows:

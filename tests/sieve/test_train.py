@@ -319,7 +319,7 @@ def new_trainer(job: TrainJob, folder: Path) -> Any:
     learnt = classes(job.objective, job.data.clean)
     train_rows = rows(read_files(job.data.train), loaded.tokenizer, job.sieve.inputs, learnt, "training")
     validation_rows = rows(read_files(job.data.validation), loaded.tokenizer, job.sieve.inputs, learnt, "validation")
-    return build_trainer(model, loaded, job.sieve, job.seed, train_rows, validation_rows, folder)
+    return build_trainer(model, loaded, job.sieve, job.seed, train_rows, validation_rows, folder, job.tracking)
 
 
 class Gradients(TrainerCallback):
