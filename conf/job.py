@@ -31,11 +31,11 @@ from rag.inputs import hash_inputs
 from rag.jsonl import describe, read_json
 from rag.processes import rank, world_size
 from rag.provenance import provenance
-from rag.settings import JobSettings, Settings
+from rag.settings import RunSettings, Settings
 from rag.tracking import KEPT_FROM_THE_START, Run
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
-JobT = TypeVar("JobT", bound=JobSettings)
+JobT = TypeVar("JobT", bound=RunSettings)
 
 CONFIG_FILE = "config.yaml"
 RUN_FILE = "run.json"

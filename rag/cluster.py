@@ -84,12 +84,12 @@ def spread(start: Callable[[], Callable[[ItemT], ResultT]], items: Mapping[str, 
             except RayActorError as error:
                 lost[name] += 1
                 if lost[name] < workers.attempts and failure is None:
-                    logger.warning("a worker was lost%s; another takes its place (%s)", f" with {name}" if name else "", error)
+                    logger.warning("a worker was lost%s; another takes its place (%s)", f" with {name}" if name else "", _first_line(error))
                     waiting.extendleft([name] if name else [])
                     hire()
                 else:
                     what = f"with {name} " if name else "while it began "
-                    failure = failure or RuntimeError(f"a worker was lost {what}{lost[name]} times, the last time so: {error}")
+                    failure = failure or RuntimeError(f"a worker was lost {what}{lost[name]} times, the last time so: {_first_line(error)}")
                     waiting.clear()
                 continue
             if name:
@@ -110,6 +110,10 @@ def _named(error: BaseException, name: str) -> BaseException:
     if name:
         error.add_note(f"raised by a worker's work on {name}")
     return error
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _say_what_is_waited_for(ray: Any, workers: Workers, beginning: int) -> None:

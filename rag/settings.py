@@ -145,14 +145,19 @@ Trackers = Annotated[Tracking, PlainValidator(_track)]
 """A settings field that holds a `Target` for each tracker, by name."""
 
 
-class JobSettings(Settings):
+class RunSettings(Settings):
     """Keys that every job has."""
 
     out: str | None = None
     """Folder of the run; a new one under `runs/` where it is none."""
+    tracking: Trackers = Field(default_factory=lambda: Tracking({}))
+    """Where the run is reported to: a file of conf/tracking."""
+
+
+class JobSettings(RunSettings):
+    """Keys of a job that measures or trains."""
+
     seed: int = 0
     """Seed of everything random in the job."""
     checkpoints: str = "checkpoints/paper"
     """Folder of the profile's checkpoints, for configs to refer to."""
-    tracking: Trackers = Field(default_factory=lambda: Tracking({}))
-    """Where the run is reported to: a file of conf/tracking."""

@@ -17,7 +17,7 @@ from rag.checkpoint import MANIFEST, Manifest, hashes, read_manifest, sha256
 from rag.jsonl import read_examples
 from rag.provenance import command, provenance
 from rag.records import Condition, Record, RetrievalState, Text
-from rag.settings import Files
+from rag.settings import Files, RunSettings
 from sieve.data import distinct
 from sieve.measure.intervals import Figure, f1, macro_f1, ratio, share
 from sieve.measure.scores import Readable, readable, request, require_same_inputs, score_all
@@ -35,11 +35,9 @@ COLUMNS = {
 F1 = {"respond_f1": "Respond F1", "abstain_f1": "Abstain F1", "macro_f1": "Macro-F1"}
 
 
-class TransferJob(MeasureSettings):
+class TransferJob(MeasureSettings, RunSettings):
     """Settings of this job; each file of `data` is a data set of its own."""
 
-    out: str | None = None
-    """Folder of the run; a new one under `runs/` where it is none."""
     seed: int = 0
     """Of the bootstrap."""
     checkpoints: Files

@@ -97,6 +97,7 @@ WITH_PROFILE = [(slot.root, profile) for slot in SLOTS if slot.group == "profile
 SLOTS += slots_of("dataset/pipeline", "data_gen_build", "dataset.", ("dataset=pipeline",))
 SLOTS += [Slot("data_gen_build", "chat", "dataset.judge", ("dataset=pipeline",), "+")]
 USES = [(choice, slot) for choice in CHOICES for slot in SLOTS if choice.partition("/")[0] == slot.group]
+USES = [(choice, slot) for choice, slot in USES if slot.group != FOR_ALL or slot.root == "eval_pipeline"]
 
 
 def test_each_job_has_a_root_yaml_and_each_choice_has_a_job_that_takes_it() -> None:
@@ -155,7 +156,9 @@ def test_a_key_has_the_name_of_a_group_only_where_it_takes_a_file_of_it(root: st
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_a_launcher_is_one_of_hydra_s_with_our_values(launcher: str) -> None:
     with hydra.initialize_config_module("conf", version_base="1.3"):
-        composed = hydra.compose("eval_pipeline", [f"{launcher.rpartition('/')[0]}={launcher.rpartition('/')[2]}"], return_hydra_config=True)
+        composed = hydra.compose(
+            "eval_pipeline", [f"{launcher.rpartition('/')[0]}={launcher.rpartition('/')[2]}"], return_hydra_config=True
+        )
     assert composed.hydra.launcher._target_.startswith("hydra_plugins.")
 
 
