@@ -117,9 +117,10 @@ def _first_line(error: BaseException) -> str:
 
 
 def _say_what_is_waited_for(ray: Any, workers: Workers, beginning: int) -> None:
+    """A worker that the cluster has no room for waits in silence."""
     if beginning:
-        total = ray.cluster_resources()
-        logger.warning(
-            "%d workers have not begun: each needs %g CPUs and %g GPUs, the cluster has %g and %g",
-            *(beginning, workers.cpus, workers.gpus, total.get("CPU", 0), total.get("GPU", 0)),
+        room = ray.cluster_resources()
+        logger.info(
+            "waiting for %d workers to load; each takes %g CPUs and %g GPUs of the %g and %g that the cluster has",
+            *(beginning, workers.cpus, workers.gpus, room.get("CPU", 0), room.get("GPU", 0)),
         )
