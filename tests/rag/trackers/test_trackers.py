@@ -108,14 +108,44 @@ def test_mlflow_holds_settings_versions_metrics_and_files_and_goes_on_with_the_r
     assert [file.path for file in client.list_artifacts(kept.info.run_id)] == ["report.json"]
 
 
+def wandb_records(path: Path) -> list[Any]:
+    """What a file of W&B holds: a log in LevelDB's format, whose blocks of 32 KiB cut a record into parts where it does not fit."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    data, at, records, record = path.read_bytes(), len(b":W&B") + 3, [], b""
+    while at + 7 <= len(data):
+        if (left := 0x8000 - at % 0x8000) < 7:
+            at += left
+            continue
+        size, kind = int.from_bytes(data[at + 4 : at + 6], "little"), data[at + 6]
+        record += data[at + 7 : at + 7 + size]
+        at += 7 + size
+        if kind in (1, 4):  # whole, or the last part
+            records.append(Record.FromString(record))
+            record = b""
+    return records
+
+
 def test_wandb_writes_a_run_that_can_be_sent_later(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"WANDB_SILENT": "true", "WANDB_CONSOLE": "off"}.items():
         monkeypatch.setenv(name, value)
     track(Wandb("trial", mode="offline"), run, range(3))
     [folder] = (run.folder / "wandb").glob("offline-run-*")
     name = (run.folder / "wandb" / "run_id.txt").read_text(encoding="utf-8").strip()
-    told = (folder / f"run-{name}.wandb").read_bytes()
-    assert all(part in told for part in (b"train/loss", b"Recall@5", b"a.jsonl", b"00ff", b"runs/one", b"report.json"))
+    records = wandb_records(folder / f"run-{name}.wandb")
+    [begun] = [record.run for record in records if record.HasField("run")]
+    config = {item.key: json.loads(item.value_json) for item in begun.config.update}
+    assert (begun.run_id, begun.display_name, begun.job_type) == (name, "runs/one", "eval_pipeline")
+    assert (config["sieve"]["base"], config["provenance"]) == ("tiny", PROVENANCE)
+    history = [{item.nested_key[0] or item.key: item.value_json for item in r.history.item} for r in records if r.HasField("history")]
+    assert [(row["step"], row.get("train/loss"), row.get("Recall@5")) for row in history] == [
+        ("0", "1", None),
+        ("1", "0.5", None),
+        ("2", "0.3333333333333333", None),
+        ("2", None, "0.25"),
+    ]
+    assert any(file.path == "report.json" for record in records if record.HasField("files") for file in record.files.files)
+    assert [record.exit.exit_code for record in records if record.HasField("exit")] == [0]
     # The same run where it goes on, though W&B itself is asked for nothing without a server.
     track(Wandb("trial", mode="offline"), run, range(3))
     assert {path.name.rpartition("-")[2] for path in (run.folder / "wandb").glob("offline-run-*")} == {name}
