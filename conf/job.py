@@ -11,9 +11,11 @@ import secrets
 import sys
 import traceback
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, cast
 
 import hydra
@@ -29,19 +31,22 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import ValidationError
 
 from rag.errors import InputError, nearest
+from rag.inputs import hash_inputs
 from rag.jsonl import describe, read_json
 from rag.processes import rank, world_size
 from rag.provenance import provenance
-from rag.settings import Settings, locate
+from rag.settings import RunSettings, Settings, locate
+from rag.tracking import KEPT_FROM_THE_START, Run
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
+JobT = TypeVar("JobT", bound=RunSettings)
 
 CONFIG_FILE = "config.yaml"
 RUN_FILE = "run.json"
 FOLDER = Path(__file__).parent
-FREE = frozenset({"out", "table"})
-"""Keys that decide nothing about a run's results: a run may go on under others."""
-UNNAMED = frozenset({"experiment", "profile", "out"})
+UNBOUND = frozenset({"out", "tracking", "engine", "table"})
+"""Keys that decide no result: a run that goes on may change them."""
+UNNAMED = frozenset({"experiment", "profile", "out", "tracking", "engine"})
 """Keys that the name of a run in a sweep leaves out: they are the same in all of them."""
 
 
@@ -56,7 +61,7 @@ def _by_profile(choices: DictConfig, *, _root_: DictConfig) -> Any:
 OmegaConf.register_new_resolver("by_profile", _by_profile, replace=True)
 
 
-def job(run: Callable[[SettingsT, Path], Any], settings: type[SettingsT], config_name: str) -> Callable[[], None]:
+def job(run: Callable[[JobT, Path], Any], settings: type[JobT], config_name: str) -> Callable[[], None]:
     """Turn `run(settings, out)` into a command-line entry point.
 
     The config composed from `config_name` is checked against `settings`; all its problems are reported together, each with the
@@ -88,16 +93,31 @@ def _fail(message: str) -> None:
     sys.exit(2)
 
 
-def _run(run: Callable[[SettingsT, Path], Any], settings: type[SettingsT], cfg: DictConfig, config_name: str) -> None:
+def _run(run: Callable[[JobT, Path], Any], settings: type[JobT], cfg: DictConfig, config_name: str) -> None:
     root = Path(HydraConfig.get().runtime.cwd)
     values = cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True, throw_on_missing=False))
     context = HydraConfig.get()
     if context.mode is RunMode.MULTIRUN and values.get("out") is None:
         values["out"] = str(Path(context.sweep.dir) / _name([_parse(text) for text in context.overrides.task]))
-    checked = check(values, settings, root)
-    out = run_folder(values, root, config_name, list(context.overrides.task))
+    read: set[Path] = set()
+    checked = check(values, settings, root, read)
+    inputs = hash_inputs(read, root) if rank() == 0 else {}
+    out = run_folder(values, root, config_name, list(context.overrides.task), inputs)
     logging.getLogger(__name__).info("run folder: %s", out)
-    run(checked, out)
+    with _own_command(), checked.tracking.running(Run(config_name, out, values, {**provenance(), "inputs": inputs})):
+        run(checked, out)
+
+
+@contextmanager
+def _own_command() -> Iterator[None]:
+    """Within a sweep, make this job's command line that of the process: a sweep's is not, and on a cluster's machine it is submitit's."""
+    before = sys.argv
+    if HydraConfig.get().mode is RunMode.MULTIRUN:
+        sys.argv = [before[0], *HydraConfig.get().overrides.task]
+    try:
+        yield
+    finally:
+        sys.argv = before
 
 
 class Swept(NamedTuple):
@@ -163,13 +183,13 @@ def saved_values(folder: Path) -> dict[str, Any]:
     return cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path)))
 
 
-def check(values: Any, settings: type[SettingsT], root: Path) -> SettingsT:
-    """Check composed values against a settings class. Raises InputError that lists every problem."""
+def check(values: Any, settings: type[SettingsT], root: Path, inputs: set[Path] | None = None) -> SettingsT:
+    """Check composed values against a settings class, and add what they say to read to `inputs`. Raises InputError that lists every problem."""
     missing = sorted(_missing(values))
     if missing:
         raise InputError("; ".join(f"'{key}' must be set: add {key}=... to the command" for key in missing))
     try:
-        return settings.model_validate(values, context={"root": root})
+        return settings.model_validate(values, context={"root": root, "inputs": set() if inputs is None else inputs})
     except ValidationError as error:
         hint = "; write a list as [a,b]" if any(item["type"] == "tuple_type" for item in error.errors()) else ""
         raise InputError(f"config: {describe(error, settings)}{hint}") from error
@@ -183,11 +203,14 @@ def _missing(values: Any, prefix: str = "") -> list[str]:
     return []
 
 
-def run_folder(values: dict[str, Any], root: Path, config_name: str, overrides: Sequence[str]) -> Path:
-    """Make the run's folder and save the resolved config, the overrides and the versions in it; a run that goes on keeps those it has.
+def run_folder(
+    values: dict[str, Any], root: Path, config_name: str, overrides: Sequence[str], inputs: Mapping[str, str] = MappingProxyType({})
+) -> Path:
+    """Make the run's folder and save the resolved config, overrides, versions and the inputs' hashes in it; a run that goes on keeps its own.
 
     Of a run's processes the first one does so; the others get the path alone. Raises InputError when the folder is in use by other
-    settings, holds files that no job wrote, or cannot be written, and when several processes have no `out` to agree on.
+    settings or by other content of the same input files, holds files that no job wrote, or cannot be written, and when several
+    processes have no `out` to agree on.
     """
     if values.get("out") is None:
         if world_size() > 1:
@@ -199,8 +222,9 @@ def run_folder(values: dict[str, Any], root: Path, config_name: str, overrides: 
         out = root / Path(str(values["out"])).expanduser()
     if rank() != 0:
         return out
-    settings = {key: value for key, value in values.items() if key not in FREE}
+    settings = {key: value for key, value in values.items() if key not in UNBOUND}
     record = {"job": config_name, "settings": _digest(settings), "overrides": list(overrides), "versions": provenance()}
+    record["inputs"] = dict(inputs)
     if _is_empty(out):
         _save(out, values, record)
     else:
@@ -212,7 +236,7 @@ def _is_empty(out: Path) -> bool:
     if out.is_file():
         raise InputError(f"out={out}: expected a folder, found a file")
     # A job that found fault with its input before it did anything has left its record and no more: nothing would be lost.
-    return not out.is_dir() or {path.name for path in out.iterdir()} <= {CONFIG_FILE, RUN_FILE}
+    return not out.is_dir() or {path.name for path in out.iterdir()} <= {CONFIG_FILE, RUN_FILE, *KEPT_FROM_THE_START}
 
 
 def _save(out: Path, values: dict[str, Any], record: dict[str, Any]) -> None:
@@ -239,6 +263,11 @@ def _require_same(out: Path, record: dict[str, Any], settings: dict[str, Any]) -
         raise InputError(f"out={out}: the folder is not empty and no job wrote it; set out to a new folder")
     earlier: Any = read_json(out / RUN_FILE)
     if (earlier["job"], earlier["settings"]) == (record["job"], record["settings"]):
+        before = earlier.get("inputs", {})
+        # A folder such as a checkpoint's may get a new card or picture; what a file holds is what the run has read.
+        edited = sorted(name for name, hash_ in record["inputs"].items() if not name.endswith("/") and before.get(name, hash_) != hash_)
+        if edited:
+            raise InputError(f"{edited[0]}: has changed since the run in {out} began; set out to a new folder")
         return
     before = OmegaConf.to_container(OmegaConf.load(out / CONFIG_FILE))
     changed = sorted(_differences(before, settings)) if isinstance(before, dict) else []
@@ -248,7 +277,7 @@ def _require_same(out: Path, record: dict[str, Any], settings: dict[str, Any]) -
 
 def _differences(before: Any, after: Any, prefix: str = "") -> list[str]:
     if isinstance(before, dict) and isinstance(after, dict):
-        names = (set(before) | set(after)) - (FREE if not prefix else set())
+        names = (set(before) | set(after)) - (UNBOUND if not prefix else set())
         return [key for n in names for key in _differences(before.get(n), after.get(n), f"{prefix}.{n}" if prefix else str(n))]
     return [] if before == after else [prefix]
 

@@ -18,7 +18,7 @@ from data_gen.measure.report import Audit, markdown, render, yields_of
 from rag.checkpoint import sha256
 from rag.models.cached_chat import Price, load
 from rag.provenance import command, provenance
-from rag.settings import InputPath, JobSettings, Target
+from rag.settings import CachePath, InputPath, JobSettings, Target
 
 AUDIT = "audit.json"
 REPORT = "audit.md"
@@ -39,7 +39,7 @@ class AuditJob(JobSettings):
     """A `rag.models.chat.ChatModel`; without one, no relation is judged."""
     answerer: Target | None = None
     """A `rag.models.chat.ChatModel`; without one, no question is answered."""
-    replies: InputPath | None = None
+    replies: CachePath | None = None
     """Folder that keeps every reply of the two, so that none is paid for twice; none is kept where it is none."""
     price: Price | None = None
     """What a million of their tokens cost."""

@@ -19,7 +19,7 @@ from rag.checkpoint import sha256
 from rag.errors import InputError
 from rag.jsonl import write_records
 from rag.records import Example
-from rag.settings import Component, InputPath, Settings, Target
+from rag.settings import Component, InputPath, RunSettings, Target
 from rag.splits import require_disjoint
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 Split = Literal["train", "validation", "test"]
 
 
-class BuildSettings(Settings):
+class BuildSettings(RunSettings):
     """Settings of `data_gen.build`."""
 
     dataset: Target

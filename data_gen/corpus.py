@@ -15,14 +15,14 @@ from rag.jsonl import write_records
 from rag.records import Document
 from rag.retrieval.corpus import Corpus, Duplicates, write_corpus
 from rag.retrieval.gold import GoldQuestion
-from rag.settings import Component, Settings, Target
+from rag.settings import Component, RunSettings, Target
 
 logger = logging.getLogger(__name__)
 
 QUESTIONS = "questions.jsonl"
 
 
-class CorpusJob(Settings):
+class CorpusJob(RunSettings):
     """Settings of this job."""
 
     documents: Target

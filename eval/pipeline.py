@@ -1,6 +1,5 @@
 """Run a system on a data set and score it: `python -m eval.pipeline dataset=... system=...`; `predictions=FILE` scores again without a model."""
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from eval.report.page import write_page
 from eval.score import Report, score
 from eval.settings import EvalJob
 from rag.jsonl import Records
-from rag.provenance import provenance
+from rag.provenance import command, provenance
 from rag.records import Example, Prediction
 
 
@@ -42,18 +41,31 @@ def evaluate(settings: EvalJob, out: Path) -> Evaluation:
         beside = settings.predictions.with_name(EXAMPLES)
         examples = Records(beside, Example) if beside.is_file() else settings.dataset.build()
     report = score(examples, predictions, match=settings.match, resamples=settings.resamples, seed=settings.seed)
-    origin = {"command": f"python -m eval.pipeline {' '.join(sys.argv[1:])}".strip(), **provenance()}
+    origin = {"command": command("eval.pipeline"), **provenance()}
     rows = judged_rows(examples, predictions, settings.match, texts=settings.html)
     more = details(rows, settings.system, settings.dataset)
     write_report(out, report, origin, more)
     if settings.html:
         write_page(out, Run(out.name, report, origin, more, rows, total_milliseconds(report)), settings.html_examples)
+    settings.tracking.log(_figures(report), report.n)
+    for name in ("report.json", "report.md"):
+        settings.tracking.file(out / name)
     console = Console(width=100)
     for lines in example_lines(examples, predictions, settings.show, settings.match) if settings.show else ():
         console.print(lines)
     console.print(render_table(report))
     console.print(f"written to {out}", soft_wrap=True, markup=False)
     return Evaluation(examples, predictions, report)
+
+
+def _figures(report: Report) -> dict[str, float | None]:
+    """What a tracker draws of a report: metrics with the ends of their intervals, how examples ended, and median latency."""
+    ends = {"": "value", "_low": "low", "_high": "high"}
+    return {
+        **{f"metrics/{row.name}{end}": getattr(row, field) for row in report.metrics for end, field in ends.items()},
+        **{f"counts/{name}": float(count) for name, count in report.counts},
+        **{f"median_milliseconds/{row.stage}": row.median for row in report.latency},
+    }
 
 
 main = job(evaluate, EvalJob, config_name="eval_pipeline")

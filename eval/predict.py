@@ -1,17 +1,15 @@
 """Predict what a run's folder does not hold yet, batch by batch, so that a run that was stopped goes on where it was."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
+from eval.engine import Engine
+from eval.progress import Progress
 from eval.settings import EvalJob
 from rag.errors import InputError
 from rag.jsonl import Journal, dump, iter_records, write_records
 from rag.records import Example, Prediction
-from serve.systems import System
 
 logger = logging.getLogger(__name__)
 
@@ -20,26 +18,33 @@ PREDICTIONS = "predictions.jsonl"
 
 
 def predict(examples: Sequence[Example], settings: EvalJob, out: Path) -> list[Prediction]:
-    """Predictions of all examples, in their order; those already in `out` are read, the others made and written batch by batch."""
+    """Predictions of all examples, in their order; those already in `out` are read, the others made and written batch by batch.
+
+    When all are there, the file holds them in the order of the examples too, whatever engine made them.
+    """
     _keep_examples(examples, out / EXAMPLES)
     path = out / PREDICTIONS
     journal = Journal(path)
     done = {prediction.id: prediction for prediction in iter_records(path, Prediction)} if path.exists() else {}
     if unknown := sorted(set(done) - {example.id for example in examples}):
         raise InputError(f"{path}: holds predictions of other examples, such as '{unknown[0]}'; set out to a new folder")
-    todo = [example for example in examples if example.id not in done]
     if done:
         logger.info("%d of %d predictions are in %s already", len(done), len(examples), path)
-    if todo:
-        # The bar below is for terminals: a log would say nothing until the end.
-        logger.info("%d examples to predict", len(todo))
-        system: System = settings.system.build()
-        for batch in _batches(todo, settings.batch_size):
-            made = system.predict([example.query() for example in batch])
-            _require_one_each(batch, made)
-            journal.append(made)
-            done.update((prediction.id, prediction) for prediction in made)
-    return [done[example.id] for example in examples]
+    if batches := _batches(examples, done, settings.batch_size):
+        todo = len(examples) - len(done)
+        logger.info("%d examples to predict", todo)
+        engine: Engine = settings.engine.build()
+        made_by = engine.predict(settings.system, [[example.query() for example in batch] for batch in batches])
+        with Progress("predicted", todo, settings.tracking.log) as progress:
+            for number, made in made_by:
+                _require_one_each(batches[number], made)
+                journal.append(made)
+                done.update((prediction.id, prediction) for prediction in made)
+                progress.advance(len(made))
+    in_order = [done[example.id] for example in examples]
+    if list(done) != [prediction.id for prediction in in_order]:
+        write_records(path, in_order)
+    return in_order
 
 
 def _require_one_each(batch: Sequence[Example], made: Sequence[Prediction]) -> None:
@@ -55,11 +60,8 @@ def _keep_examples(examples: Sequence[Example], path: Path) -> None:
         raise InputError(f"{path}: the data set has changed since this run began; set out to a new folder")
 
 
-def _batches(examples: Sequence[Example], size: int) -> Iterator[Sequence[Example]]:
-    columns = (TextColumn("predicting"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("predicting", total=len(examples))
-        for start in range(0, len(examples), size):
-            batch = examples[start : start + size]
-            yield batch
-            progress.advance(task, len(batch))
+def _batches(examples: Sequence[Example], done: Collection[str], size: int) -> list[list[Example]]:
+    """The batches of all examples without those that are done: a run that goes on has the batches of one that was never stopped."""
+    batches = [examples[start : start + size] for start in range(0, len(examples), size)]
+    left = ([example for example in batch if example.id not in done] for batch in batches)
+    return [batch for batch in left if batch]

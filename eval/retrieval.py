@@ -143,6 +143,8 @@ def evaluate(settings: RetrievalJob, out: Path) -> RetrievalReport:
         provenance={"command": command("eval.retrieval"), **provenance()},
     )
     (out / "retrieval.json").write_text(report.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    settings.tracking.log({figure.name: figure.value for figure in report.figures}, report.questions)
+    settings.tracking.file(out / "retrieval.json")
     show(report, out)
     return report
 

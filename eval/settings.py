@@ -4,9 +4,10 @@ from typing import Any
 
 from pydantic import Field
 
+from eval.engine import Local
 from eval.score import Match
 from eval.sweep import SweepTable
-from rag.settings import InputPath, JobSettings, Target
+from rag.settings import Component, InputPath, JobSettings, Target
 
 
 class EvalJob(JobSettings):
@@ -24,6 +25,8 @@ class EvalJob(JobSettings):
     """Folder that systems take the Sage from, for configs to refer to."""
     system: Target
     """A function or class that gives a `serve.systems.System`."""
+    engine: Target = Component(Local, {})
+    """Where the system predicts: a file of conf/engine, which gives an `eval.engine.Engine`."""
     predictions: InputPath | None = None
     """Score this file instead of running a system; the examples are those beside it, or the data set where there are none."""
     batch_size: int = Field(ge=1)

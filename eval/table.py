@@ -48,10 +48,13 @@ def tabulate(settings: TableJob, out: Path) -> list[Row]:
     tables.require_alike(settings.runs, [report for _, report in read], settings.same_examples)
     rows = tables.rows(names, [run for run, _ in read])
     origin = {"command": command("eval.table"), **provenance()}
+    settings.tracking.log({f"{row.name}/{name}": figure.value for row in rows for name, figure in row.metrics.items()}, 0)
     console = Console(width=160)
     console.print(tables.write(out, "Runs side by side", rows, settings.columns, tables.how_made(read[0][1]), origin))
     if settings.plot is not None and not plot_rows(rows, settings.plot, out / "table.png"):
         console.print("no picture: matplotlib is not installed; pip install 'sieve-and-sage\\[figures]'")
+    for name in ("table.json", "table.md"):
+        settings.tracking.file(out / name)
     console.print(f"written to {out}", soft_wrap=True, markup=False)
     return rows
 

@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from rag.errors import nearest
+from rag.tracking import Tracking
 
 
 class Settings(BaseModel):
@@ -28,24 +29,25 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
 
-class JobSettings(Settings):
-    """Keys that every job has."""
-
-    out: str | None = None
-    """Folder of the run; a new one under `runs/` where it is none."""
-    seed: int = 0
-    """Seed of everything random in the job."""
-    checkpoint_folder: str = "checkpoints/paper"
-    """Where the profile's checkpoints are, for configs to refer to."""
-
-
 def _resolve(path: Path, info: ValidationInfo) -> Path:
     root = (info.context or {}).get("root")
     return path if root is None else Path(root) / path.expanduser()
 
 
-InputPath = Annotated[Path, AfterValidator(_resolve)]
-"""A path to read. A relative one is resolved against the root in the validation context, not the working directory."""
+def _resolve_input(path: Path, info: ValidationInfo) -> Path:
+    resolved = _resolve(path, info)
+    if "inputs" in (info.context or {}):
+        info.context["inputs"].add(resolved)  # type: ignore[index]  # there is a context, it was looked into
+    return resolved
+
+
+InputPath = Annotated[Path, AfterValidator(_resolve_input)]
+"""A path to read. A relative one is resolved against the root in the validation context, not the working directory.
+
+Where the context has a set of `inputs`, the path is added to it."""
+
+CachePath = Annotated[Path, AfterValidator(_resolve)]
+"""A folder that a job both reads and writes, resolved in the same way: no input, since it changes with every run."""
 
 Files = Annotated[
     tuple[InputPath, ...], Field(min_length=1), BeforeValidator(lambda value: value if isinstance(value, (list, tuple)) else (value,))
@@ -124,3 +126,39 @@ def locate(path: str) -> Callable[..., Any]:
 
 Target = Annotated[Component, PlainValidator(_bind)]
 """A settings field that holds `_target_: package.module.function` and its keyword arguments."""
+
+
+def _track(node: Any, info: ValidationInfo) -> Tracking:
+    if isinstance(node, Tracking):
+        return node
+    if not isinstance(node, dict):
+        raise ValueError(f"expected trackers by name, each a mapping with a `_target_`, got {node!r}; choose a file of conf/tracking")
+    makers = {}
+    for name, tracker in node.items():
+        try:
+            makers[name] = _bind(tracker, info).build
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return Tracking(makers)
+
+
+Trackers = Annotated[Tracking, PlainValidator(_track)]
+"""A settings field that holds a `Target` for each tracker, by name."""
+
+
+class RunSettings(Settings):
+    """Keys that every job has."""
+
+    out: str | None = None
+    """Folder of the run; a new one under `runs/` where it is none."""
+    tracking: Trackers = Field(default_factory=lambda: Tracking({}))
+    """Where the run is reported to: a file of conf/tracking."""
+
+
+class JobSettings(RunSettings):
+    """Keys of a job that measures or trains."""
+
+    seed: int = 0
+    """Seed of everything random in the job."""
+    checkpoint_folder: str = "checkpoints/paper"
+    """Where the profile's checkpoints are, for configs to refer to."""

@@ -56,7 +56,8 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
     logger.info("training rows: %s; validation rows: %s", train_rows.counts, validation_rows.counts)
 
     folder = out / "trainer"
-    trainer = build_trainer(backbone, sage.model.lora, sage.train, train_rows.rows, validation_rows.rows, folder, settings.seed)
+    rows = train_rows.rows, validation_rows.rows
+    trainer = build_trainer(backbone, sage.model.lora, sage.train, *rows, folder, settings.seed, settings.tracking)
     trainer.train(resume_from_checkpoint=last_checkpoint(folder))
     trainer.accelerator.wait_for_everyone()
 
@@ -81,6 +82,8 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
     )
     card.write(out, write_card(manifest))
     write_manifest(out, manifest)
+    settings.tracking.log({f"checkpoint/{name}": value for name, value in manifest.validation.items()}, trainer.state.global_step)
+    settings.tracking.file(out / MANIFEST)
     shutil.rmtree(folder)
     logger.info("validation loss %.4f at step %d, the lowest; written to %s", manifest.validation["loss"], manifest.validation["step"], out)
     trainer.accelerator.wait_for_everyone()

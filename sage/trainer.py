@@ -11,6 +11,8 @@ from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from rag.models.lora import LoraSettings, lora_config
+from rag.trackers.trainer import Report
+from rag.tracking import Tracking
 from sage.data import Row
 from sage.model import Backbone
 from sage.settings import TrainSettings
@@ -64,6 +66,7 @@ def build_trainer(
     validation_rows: Sequence[Row],
     folder: Path,
     seed: int,
+    tracking: Tracking,
 ) -> SFTTrainer:
     """Put a new adapter on the base and set up TRL's trainer around it; checkpoints go to `folder`.
 
@@ -107,7 +110,7 @@ def build_trainer(
         eval_dataset=Dataset.from_list(list(validation_rows)),
         processing_class=backbone.tokenizer,
         peft_config=lora_config(lora, "generation"),
-        callbacks=[] if settings.patience is None else [EarlyStoppingCallback(settings.patience)],
+        callbacks=[*([] if settings.patience is None else [EarlyStoppingCallback(settings.patience)]), Report(tracking)],
     )
 
 

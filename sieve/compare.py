@@ -21,7 +21,7 @@ from rag.errors import InputError
 from rag.jsonl import read_files
 from rag.provenance import command, provenance
 from rag.records import DocumentLabel, Example, Record, Text
-from rag.settings import Files
+from rag.settings import Files, RunSettings
 from sieve.data import distinct, group_of
 from sieve.measure.groups import should_flag
 from sieve.measure.intervals import Draw, FloatArray, divide, f1, macro_f1, ratio, share
@@ -33,11 +33,9 @@ FALSE = frozenset((DocumentLabel.CONFLICT, DocumentLabel.NEGATED, DocumentLabel.
 """Labels of documents that are to blame in a distracted set."""
 
 
-class CompareJob(MeasureSettings):
+class CompareJob(MeasureSettings, RunSettings):
     """Settings of this job; its documents are labelled."""
 
-    out: str | None = None
-    """Folder of the run; a new one under `runs/` where it is none."""
     seed: int = 0
     """Of the bootstrap."""
     checkpoints: Files

@@ -107,6 +107,8 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
     )
     card.write(out, write_card(manifest, figures))
     write_manifest(out, manifest)
+    settings.tracking.log({f"checkpoint/{name}": value for name, value in validated.metrics.items()}, trainer.state.global_step)
+    settings.tracking.file(out / MANIFEST)
     shutil.rmtree(out / "trainer")
     logger.info("Macro-F1 %.3f on validation at threshold %.4g; written to %s", validated.metrics["macro_f1"], validated.threshold, out)
     trainer.accelerator.wait_for_everyone()
@@ -120,7 +122,13 @@ def _fit(settings: TrainJob, train: Sequence[Example], validation: Sequence[Exam
                 f"objective={settings.objective}: a reader compares answers, so it learns `conflict` alone; choose another sieve=..."
             )
         start = settings.init or ()
-        return reader.fit(settings.sieve, train, validation, learnt, out, limit=settings.data.limit, init=start, seed=settings.seed)
+        return reader.fit(
+            *(settings.sieve, train, validation, learnt, out),
+            limit=settings.data.limit,
+            init=start,
+            seed=settings.seed,
+            tracking=settings.tracking,
+        )
     return joint.fit(settings, settings.sieve, train, validation, learnt, out)
 
 

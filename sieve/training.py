@@ -11,6 +11,8 @@ from transformers import EarlyStoppingCallback, TrainerCallback, TrainerControl,
 from rag.models.base import Precision, pick_device, pick_dtype
 from rag.processes import world_size
 from rag.settings import Settings
+from rag.trackers.trainer import Report
+from rag.tracking import Tracking
 
 
 class TrainSettings(Settings):
@@ -61,10 +63,10 @@ class TimeBudget(TrainerCallback):
             control.should_evaluate = control.should_save = control.should_training_stop = True
 
 
-def callbacks(config: TrainSettings) -> list[TrainerCallback]:
-    """What ends training early: no better evaluation for a while, and time."""
+def callbacks(config: TrainSettings, tracking: Tracking) -> list[TrainerCallback]:
+    """What ends training early, which is no better evaluation for a while, and time; and what tells the trackers."""
     budget = [] if config.minutes is None else [TimeBudget(config.minutes)]
-    return [EarlyStoppingCallback(config.patience), *budget]
+    return [EarlyStoppingCallback(config.patience), *budget, Report(tracking)]
 
 
 def training_arguments(

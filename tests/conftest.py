@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import pytest
+import pytest_socket
 
 # Tiny models gain nothing from threads, and lose a factor of ten where the cores are busy. Read by torch when it is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -120,3 +121,20 @@ class Stub:
 def stub() -> type[Stub]:
     """A server over real HTTP that speaks OpenAI's chat API and answers as a test tells it; the test needs the mark `enable_socket`."""
     return Stub
+
+
+@pytest.fixture
+def ray_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A Ray cluster of two nodes with one CPU each, on this machine."""
+    pytest_socket.enable_socket()
+    monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    import ray
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster.add_node(num_cpus=1)
+    ray.init(address=cluster.address, log_to_driver=False)
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+    pytest_socket.disable_socket(allow_unix_socket=True)

@@ -27,7 +27,8 @@ MAY_IMPORT = {
 }
 """Rooms that the modules of a room may import beside their own; a job imports `conf.job` as well."""
 
-HEAVY_ROOMS = ("rag.models", "rag.retrieval")
+HEAVY_ROOMS = ("rag.models", "rag.retrieval", "rag.trackers", "rag.cluster")
+"""Rooms and modules of `rag` that are there for a library: models, indexes, trackers, Ray."""
 LIGHT = {*sys.stdlib_module_names, "pydantic", "rag"}
 
 

@@ -29,6 +29,7 @@ from data_gen.pipeline.steps import DONE, STEPS, VALIDATED, Done, Engine, Step, 
 from data_gen.pipeline.validate import validate
 from data_gen.questions import Question
 from data_gen.sources.left_out import report
+from rag.cluster import Workers
 from rag.errors import InputError
 from rag.jsonl import iter_records, write_records
 from rag.models import cached_chat
@@ -37,7 +38,7 @@ from rag.models.chat import ChatModel
 from rag.provenance import provenance
 from rag.records import DocumentLabel, Example
 from rag.retrieval.corpus import CARD, Corpus
-from rag.settings import Component, InputPath, Target
+from rag.settings import CachePath, Component, Target
 
 logger = logging.getLogger(__name__)
 
@@ -160,7 +161,7 @@ def load(
     retriever: Target | None = None,
     chat: Target | None = None,
     judge: Target | None = None,
-    replies: InputPath | None = None,
+    replies: CachePath | None = None,
     price: Price | None = None,
     candidates: int = 20,
     kinds: tuple[DocumentLabel, ...] = KINDS,
@@ -175,6 +176,7 @@ def load(
     shard: int = 64,
     engine: Engine = Engine.LOCAL,
     workers: int = 1,
+    gpus_per_worker: float = 0,
     dropped: Counter[str] | None = None,
     yields: Counter[tuple[str, str]] | None = None,
 ) -> list[Example]:
@@ -201,10 +203,10 @@ def load(
     second = _Chat(judge, replies, price) if judge else None
     before: tuple[Step, ...] = (_Retrieve(retriever, candidates), _Refer(writer, attempts, seed), _Label(nli))
     for step in before:
-        files = run(step, files, steps, engine, workers)
+        files = run(step, files, steps, engine, Workers(workers, gpus=gpus_per_worker))
     after: tuple[Step, ...] = (_Simulate(writer, kinds, attempts, _lengths(files, seed), seed), _Validate(nli, second, seed))
     for step in after:
-        files = run(step, files, steps, engine, workers)
+        files = run(step, files, steps, engine, Workers(workers, gpus=gpus_per_worker))
     for step in (*before, *after):
         _log(step.name, totals(steps / step.name / DONE))
     settings = SetSettings(k, k_min, distractors, neutral, shuffle, seed)

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from rich.console import Console
 from rich.progress import track
 
 from data_gen.pipeline.cases import Case
 from rag.checkpoint import sha256
-from rag.errors import InputError
-from rag.jsonl import dump, iter_records, write_records
+from rag.cluster import Workers, spread
+from rag.jsonl import iter_records, write_records
 from rag.provenance import provenance
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Engine(StrEnum):
     LOCAL = "local"
     """One process."""
     RAY = "ray"
-    """Ray Data: actors on the machines of the cluster that `RAY_ADDRESS` names, or on this machine."""
+    """Workers on the machines of the cluster that `RAY_ADDRESS` names, or on this machine."""
 
 
 class Step(Protocol):
@@ -76,11 +76,11 @@ def split_of(shard: Path) -> str:
     return shard.name.partition("-")[0]
 
 
-def run(step: Step, shards: Sequence[Path], folder: Path, engine: Engine, workers: int) -> list[Path]:
+def run(step: Step, shards: Sequence[Path], folder: Path, engine: Engine, workers: Workers) -> list[Path]:
     """Run a step over shards of Cases and return the files it wrote to its folder in `folder`, one for each shard.
 
     A file that is there is kept where it was made from the same cases, by the same code and under the same `mark`; else it is made again.
-    `workers` are Ray's actors, each with its own models. Seconds, questions, documents and what the models cost are added to `done.json`.
+    Each of Ray's `workers` has its own models. Seconds, questions, documents and what the models cost are added to `done.json`.
     """
     out = [folder / step.name / shard.name for shard in shards]
     code = provenance()["commit"]
@@ -123,30 +123,22 @@ def _here(step: Step, todo: Sequence[tuple[int, Path]]) -> Iterator[tuple[int, D
         yield number, work(list(iter_records(path, Case)))
 
 
-class _Actor:
-    """A step's work on one machine of a cluster; cases travel as JSON lines, so that machines need no common folder for them."""
+def _on_ray(step: Step, todo: Sequence[tuple[int, Path]], workers: Workers) -> Iterator[tuple[int, Done]]:
+    numbers = {path.name: number for number, path in todo}
 
-    def __init__(self, step: Step) -> None:
-        self.work = step.start()
+    def start() -> Callable[[list[Case]], tuple[list[Case], dict[str, float]]]:
+        work = step.start()
 
-    def __call__(self, row: dict[str, object]) -> dict[str, object]:
-        cases = [Case.model_validate_json(line) for line in str(row["cases"]).split("\n")]
-        done = self.work(cases)
-        return {"number": row["number"], "cases": "\n".join(dump(case) for case in done.cases), "spent": json.dumps(dict(done.spent))}
+        def of_one_shard(cases: list[Case]) -> tuple[list[Case], dict[str, float]]:
+            done = work(cases)
+            return done.cases, dict(done.spent)
 
+        return of_one_shard
 
-def _on_ray(step: Step, todo: Sequence[tuple[int, Path]], workers: int) -> Iterator[tuple[int, Done]]:
-    try:
-        import ray
-        import ray.data
-    except ImportError as error:
-        raise InputError("engine=ray needs Ray; pip install 'sieve-and-sage[ray]', or set dataset.engine=local") from error
-    rows = [{"number": number, "cases": "\n".join(dump(case) for case in iter_records(path, Case))} for number, path in todo]
-    data = ray.data.from_items(rows, override_num_blocks=len(rows))
-    actor: Any = _Actor
-    done = data.map(actor, fn_constructor_args=(step,), compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))), num_cpus=1)
-    for row in done.iter_rows():
-        yield int(row["number"]), Done([Case.model_validate_json(line) for line in row["cases"].split("\n")], json.loads(row["spent"]))
+    # Cases travel with their work, so that machines need no common folder for them.
+    shards = {path.name: list(iter_records(path, Case)) for _, path in todo}
+    for name, (cases, spent) in spread(start, shards, workers):
+        yield numbers[name], Done(cases, spent)
 
 
 def _note(path: Path, total: Mapping[str, float]) -> None:

@@ -107,7 +107,15 @@ def judged_rows(examples: Iterable[Example], predictions: Iterable[Prediction], 
 
 def _bare(row: Row) -> Row:
     """Most of a row's memory is in its texts, of which the curves need none."""
-    without: dict[str, Any] = {"prompt": None, "output": None, "readings": {}, "leave_one_out": {}, "added": (), "citations": (), "timings": {}}
+    without: dict[str, Any] = {
+        "prompt": None,
+        "output": None,
+        "readings": {},
+        "leave_one_out": {},
+        "added": (),
+        "citations": (),
+        "timings": {},
+    }
     return Row(row.example.model_copy(update={"documents": ()}), row.prediction.model_copy(update=without), row.judged)
 
 

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from rag.errors import InputError
 from rag.models.chat import ChatFailure, ChatModel, ChatRequest, Completion, Reply, stream
 from rag.records import Record, Text
-from rag.settings import InputPath, Settings, Target
+from rag.settings import CachePath, Settings, Target
 
 logger = logging.getLogger(__name__)
 
@@ -208,7 +208,7 @@ class CachedChat:
         return reply
 
 
-def load(chat: Target, folder: InputPath | None, price: Price | None = None) -> ChatModel:
+def load(chat: Target, folder: CachePath | None, price: Price | None = None) -> ChatModel:
     """The model that a config names, behind a cache in `folder`; the model itself where no folder is to keep its replies."""
     model: ChatModel = chat.build()
     return model if folder is None else CachedChat(model, folder, price)

@@ -24,7 +24,7 @@ from rag.retrieval.bm25 import tokenize
 from rag.retrieval.corpus import Corpus
 from rag.retrieval.index import SCRATCH, IndexCard, open_or_build, progress
 from rag.retrieval.selection import best, ranked, require_k
-from rag.settings import InputPath
+from rag.settings import CachePath, InputPath
 
 _PROBE = "The U.S.’s ÉCOLE—№5, snake_case don't 12:30 C++ ＡＢ ǅ İ ß straße 東京都 हिन्दी ไทย x²"
 
@@ -32,7 +32,7 @@ _PROBE = "The U.S.’s ÉCOLE—№5, snake_case don't 12:30 C++ ＡＢ ǅ İ ß
 class Bm25Index:
     """A retriever over a corpus on disk; title and text are searched as one."""
 
-    def __init__(self, corpus: InputPath, index: InputPath | None = None, k1: float = 1.5, b: float = 0.75, block: int = 200_000) -> None:
+    def __init__(self, corpus: InputPath, index: CachePath | None = None, k1: float = 1.5, b: float = 0.75, block: int = 200_000) -> None:
         """Open the index, or make it on first use.
 
         `corpus` is a folder of `write_corpus`, `index` a folder for this index (inside the corpus' folder where it is none). `k1` and `b`

@@ -21,7 +21,7 @@ from rag.retrieval.corpus import Corpus, mapped
 from rag.retrieval.encoders import document_text, load_encoder, position_limit, stored_prompt, token_counts, weights_fingerprint
 from rag.retrieval.index import SCRATCH, IndexCard, open_or_build, progress, write_json
 from rag.retrieval.selection import Candidates, ranked, require_k
-from rag.settings import InputPath
+from rag.settings import CachePath, InputPath
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Dense:
         self,
         corpus: InputPath,
         model: str,
-        index: InputPath | None = None,
+        index: CachePath | None = None,
         query_model: str | None = None,
         revision: str | None = None,
         query_revision: str | None = None,

@@ -27,7 +27,7 @@ from rag.retrieval.encoders import (
 )
 from rag.retrieval.index import SCRATCH, IndexCard, open_or_build, progress, write_json
 from rag.retrieval.selection import Candidates, ranked, require_k
-from rag.settings import InputPath
+from rag.settings import CachePath, InputPath
 
 logger = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ class LateInteraction:
         self,
         corpus: InputPath,
         model: str,
-        index: InputPath | None = None,
+        index: CachePath | None = None,
         revision: str | None = None,
         document_length: int | None = None,
         long_questions: LongQuestions = "raise",

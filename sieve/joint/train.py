@@ -27,7 +27,7 @@ def fit(
     train_rows = rows(train, backbone.tokenizer, config.inputs, learnt, "training", limit=settings.data.limit, seed=settings.seed)
     validation_rows = rows(validation, backbone.tokenizer, config.inputs, learnt, "validation")
     model = trainable(backbone, config.model, None if settings.init is None else settings.init[0], settings.objective)
-    trainer = build_trainer(model, backbone, config, settings.seed, train_rows, validation_rows, out / "trainer")
+    trainer = build_trainer(model, backbone, config, settings.seed, train_rows, validation_rows, out / "trainer", settings.tracking)
     if config.train.epochs:
         trainer.train(resume_from_checkpoint=last_checkpoint(out / "trainer"))
     trainer.accelerator.wait_for_everyone()

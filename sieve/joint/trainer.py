@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from transformers import EvalPrediction, Trainer
 
+from rag.tracking import Tracking
 from sieve.joint.data import Collator, Row
 from sieve.joint.model import Backbone
 from sieve.joint.settings import SieveSettings
@@ -20,6 +21,7 @@ def build_trainer(
     train_rows: list[Row],
     validation_rows: list[Row],
     folder: Path,
+    tracking: Tracking,
 ) -> Trainer:
     """Set up transformers' Trainer with cross-entropy (paper 002, section 3.2)."""
     config = settings.train
@@ -40,7 +42,7 @@ def build_trainer(
         data_collator=Collator(backbone.tokenizer, settings.inputs, backbone.model.config.model_type),
         compute_loss_func=cross_entropy,
         compute_metrics=accuracy,
-        callbacks=callbacks(config),
+        callbacks=callbacks(config, tracking),
     )
 
 

@@ -11,6 +11,7 @@ from rag.errors import InputError
 from rag.models.base import pick_device, pick_dtype
 from rag.models.lora import save_adapter
 from rag.records import Condition, Example
+from rag.tracking import Tracking
 from sieve.data import draw
 from sieve.fitted import Fitted
 from sieve.reader.agreement import AgreementSettings, Pair
@@ -33,6 +34,7 @@ def fit(
     limit: int | None,
     init: Sequence[Path],
     seed: int,
+    tracking: Tracking,
 ) -> Fitted:
     """Train the adapter, write it and the tokenizer to `out`, and fit the agreement's weights on the validation sets.
 
@@ -57,7 +59,7 @@ def fit(
     }  # fmt: skip
     model = trainable(backbone, config.model, init)
     pad_id, end_id = int(backbone.tokenizer.pad_token_id), int(backbone.tokenizer.eos_token_id)
-    trainer = build_trainer(model, config, seed, pad_id, end_id, prepared["training"], prepared["validation"], out / "trainer")
+    trainer = build_trainer(model, config, seed, pad_id, end_id, prepared["training"], prepared["validation"], out / "trainer", tracking)
     if config.train.epochs:
         trainer.train(resume_from_checkpoint=last_checkpoint(out / "trainer"))
     trainer.accelerator.wait_for_everyone()

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from transformers import Trainer
 
+from rag.tracking import Tracking
 from sieve.reader.data import Collator, Row
 from sieve.reader.settings import ReaderSettings
 from sieve.training import callbacks, training_arguments
@@ -22,6 +23,7 @@ def build_trainer(
     train_rows: list[Row],
     validation_rows: list[Row],
     folder: Path,
+    tracking: Tracking,
 ) -> Trainer:
     """Set up transformers' Trainer with `reading_loss`; evaluation computes the loss alone."""
     config = settings.train
@@ -42,7 +44,7 @@ def build_trainer(
         eval_dataset=validation_rows,
         data_collator=Collator(pad_id),
         compute_loss_func=partial(reading_loss, end_id=end_id, accumulation=config.gradient_accumulation),
-        callbacks=callbacks(config),
+        callbacks=callbacks(config, tracking),
     )
 
 

@@ -58,8 +58,11 @@ JOBS: dict[str, type[Settings]] = {
 NO_JOB = "run_folder"
 FILES = sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.yaml"))
 ROOTS = [name for name in FILES if "/" not in name and name != NO_JOB]
-CHOICES = [name for name in FILES if "/" in name and not name.startswith("experiment/")]
+LAUNCHERS = [name for name in FILES if name.startswith("hydra/launcher/")]
+CHOICES = [name for name in FILES if "/" in name and name not in LAUNCHERS and not name.startswith("experiment/")]
 """Those of experiments are in test_experiments.py: each is for one job alone."""
+FOR_ALL = "tracking"
+"""The group that conf/run_folder.yaml gives to each job."""
 
 
 @functools.cache
@@ -100,7 +103,7 @@ def slots_of(file: str, root: str, prefix: str = "", under: tuple[str, ...] = ()
     return [Slot(root, group, f"{prefix}{key or group}", under) for group, _, key in named]
 
 
-SLOTS = [slot for root in ROOTS for slot in slots_of(root, root)]
+SLOTS = [slot for root in ROOTS for slot in (*slots_of(root, root), Slot(root, FOR_ALL, FOR_ALL))]
 WITH_PROFILE = [(slot.root, profile) for slot in SLOTS if slot.group == "profile" for profile in ("paper", "local")]
 SLOTS += slots_of("dataset/pipeline", "data_gen_build", "dataset.", ("dataset=pipeline",))
 for file in ("tuned", "output_judge", "sufficiency_judge"):
@@ -108,6 +111,7 @@ for file in ("tuned", "output_judge", "sufficiency_judge"):
 SLOTS += [Slot("data_gen_build", "chat", "dataset.judge", ("dataset=pipeline",), "+")]
 SLOTS += slots_of("system/recovery", "eval_pipeline", "system.", ("system=recovery",))
 USES = [(choice, slot) for choice in CHOICES for slot in SLOTS if choice.partition("/")[0] == slot.group]
+USES = [(choice, slot) for choice, slot in USES if slot.group != FOR_ALL or slot.root == "eval_pipeline"]
 
 
 def test_each_job_has_a_root_yaml_and_each_choice_has_a_job_that_takes_it() -> None:
@@ -160,7 +164,16 @@ def test_a_data_set_of_the_paper_names_its_own_questions_and_every_setting_of_th
 def test_a_key_has_the_name_of_a_group_only_where_it_takes_a_file_of_it(root: str) -> None:
     """Hydra takes `questions=FILE` for a choice wherever there is a group of that name."""
     groups = {choice.partition("/")[0] for choice in CHOICES}
-    assert set(JOBS[root].model_fields) & groups <= {slot.key for slot in slots_of(root, root)}
+    assert set(JOBS[root].model_fields) & groups <= {slot.key for slot in SLOTS if slot.root == root}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_launcher_is_one_of_hydra_s_with_our_values(launcher: str) -> None:
+    with hydra.initialize_config_module("conf", version_base="1.3"):
+        composed = hydra.compose(
+            "eval_pipeline", [f"{launcher.rpartition('/')[0]}={launcher.rpartition('/')[2]}"], return_hydra_config=True
+        )
+    assert composed.hydra.launcher._target_.startswith("hydra_plugins.")
 
 
 def test_hydra_itself_writes_nothing() -> None:

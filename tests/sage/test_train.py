@@ -14,9 +14,11 @@ from safetensors.torch import load_file
 from conf.job import check_overrides
 from rag.checkpoint import MANIFEST, sha256
 from rag.errors import InputError
-from rag.jsonl import write_records
+from rag.jsonl import iter_records, write_records
 from rag.models.base import fingerprint, pick_dtype
 from rag.records import Condition, Document, Example, RetrievalState
+from rag.trackers.json_lines import METRICS, JsonLines, Line
+from rag.tracking import Run, Tracking
 from sage.inputs import InputSettings
 from sage.model import Backbone
 from sage.parse import Kind
@@ -49,6 +51,21 @@ def test_the_kept_checkpoint_is_the_one_with_the_lowest_validation_loss(trained:
     assert trained.manifest.validation["loss"] == min(losses.values()) < 0.1
     assert losses[trained.manifest.validation["step"]] == min(losses.values())
     assert history["rows"]["train"]["answerable"] == history["rows"]["train"]["unanswerable"] == 1
+
+
+def test_the_trackers_are_told_what_the_trainer_measures_by_step(
+    chatml_base: Path, make_example: Callable[..., Example], job_in: Callable[..., TrainJob], tmp_path: Path
+) -> None:
+    tracking = Tracking({"jsonl": JsonLines})
+    job = job_in(tmp_path, chatml_base, [make_example(1), make_example(2)], epochs=2, logging_steps=1)
+    with tracking.running(Run("sage_train", tmp_path, {}, {})):
+        result = train(job.model_copy(update={"tracking": tracking}), tmp_path / "out")
+    told = {(line.step, name): value for line in iter_records(tmp_path / METRICS, Line) for name, value in line.metrics.items()}
+    log = json.loads((result.path / "history.json").read_text())["log"]
+    for ours, theirs in {"train/loss": "loss", "train/learning_rate": "learning_rate", "validation/loss": "eval_loss"}.items():
+        logged = {entry["step"]: entry[theirs] for entry in log if theirs in entry}
+        assert {step: value for (step, name), value in told.items() if name == ours} == logged != {}
+    assert told[log[-1]["step"], "checkpoint/loss"] == result.manifest.validation["loss"]
 
 
 def test_a_complete_folder_is_not_trained_again(

@@ -10,6 +10,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from rag.models.lora import LoraSettings
 from rag.records import Example
+from rag.tracking import Tracking
 from sage.data import Row, make_row
 from sage.inputs import InputSettings
 from sage.model import Backbone, ModelSettings, load_backbone
@@ -37,7 +38,7 @@ def new_trainer(
         backbone = load_backbone(settings_for(request.getfixturevalue(base)))
         rows = make_rows(backbone, inputs, make_example)
         settings = train_settings.model_copy(update=changes)
-        return build_trainer(backbone, LoraSettings(r=4, alpha=8), settings, rows, rows[:2], tmp_path, seed=0)
+        return build_trainer(backbone, LoraSettings(r=4, alpha=8), settings, rows, rows[:2], tmp_path, 0, Tracking({}))
 
     return build
 

@@ -16,10 +16,13 @@ from transformers import EvalPrediction, Trainer, TrainerCallback, TrainerContro
 
 from rag.checkpoint import MANIFEST, last_checkpoint, sha256
 from rag.errors import InputError
-from rag.jsonl import read_files
+from rag.jsonl import iter_records, read_files
 from rag.models.base import pick_dtype
 from rag.models.lora import LoraSettings
 from rag.records import Condition, Document, Example, RetrievalState
+from rag.trackers.json_lines import METRICS, JsonLines, Line
+from rag.tracking import Run as TrackedRun
+from rag.tracking import Tracking
 from sieve.data import classes, outputs
 from sieve.joint.data import rows
 from sieve.joint.inputs import encode
@@ -102,6 +105,19 @@ def test_all_weights_are_trained_without_an_adapter(with_all_weights: Run) -> No
     after = dict(with_all_weights.result.sieve.model.named_parameters())
     assert before.keys() == after.keys()
     assert [name for name in before if torch.equal(before[name], after[name])] == []
+
+
+def test_the_trackers_are_told_what_training_measures_by_step(base: BaseOf, job_in: JobIn, tmp_path: Path) -> None:
+    tracking = Tracking({"jsonl": JsonLines})
+    job = job_in(tmp_path, base("llama"), lora=LORA, epochs=6).model_copy(update={"tracking": tracking})
+    with tracking.running(TrackedRun("sieve_train", tmp_path, {}, {})):
+        result = train(job, tmp_path / "out")
+    lines = list(iter_records(tmp_path / METRICS, Line))
+    told = {(line.step, name): value for line in lines for name, value in line.metrics.items()}
+    by_name = {name: [step for step, other in told if other == name] for _, name in told}
+    assert by_name["train/loss"] == by_name["train/learning_rate"] == sorted(set(by_name["train/loss"]))
+    assert len(by_name["validation/loss"]) == len(by_name["validation/accuracy"]) > 1
+    assert told[lines[-1].step, "checkpoint/macro_f1"] == result.manifest.validation["macro_f1"]
 
 
 def test_a_loaded_checkpoint_scores_as_the_trained_model_did(run: Run, make_examples: Examples) -> None:
@@ -319,7 +335,7 @@ def new_trainer(job: TrainJob, folder: Path) -> Any:
     learnt = classes(job.objective, job.data.clean)
     train_rows = rows(read_files(job.data.train), loaded.tokenizer, job.sieve.inputs, learnt, "training")
     validation_rows = rows(read_files(job.data.validation), loaded.tokenizer, job.sieve.inputs, learnt, "validation")
-    return build_trainer(model, loaded, job.sieve, job.seed, train_rows, validation_rows, folder)
+    return build_trainer(model, loaded, job.sieve, job.seed, train_rows, validation_rows, folder, job.tracking)
 
 
 class Gradients(TrainerCallback):

@@ -8,6 +8,7 @@ import pytest
 from data_gen.pipeline.cases import Case
 from data_gen.pipeline.reference import refer
 from data_gen.pipeline.steps import DONE, Done, Engine, Work, run, totals
+from rag.cluster import Workers
 from rag.jsonl import iter_records, write_records
 from tests.data_gen.pipeline.stand_ins import QUESTION, Chat, writer
 
@@ -40,8 +41,8 @@ def _shards(folder: Path) -> list[Path]:
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_ray_writes_the_files_that_one_process_writes(tmp_path, ray_cluster):
     shards = _shards(tmp_path)
-    here = run(Refer(), shards, tmp_path / "here", Engine.LOCAL, workers=1)
-    there = run(Refer(), shards, tmp_path / "there", Engine.RAY, workers=2)
+    here = run(Refer(), shards, tmp_path / "here", Engine.LOCAL, Workers(1))
+    there = run(Refer(), shards, tmp_path / "there", Engine.RAY, Workers(2))
     assert [path.name for path in there] == [path.name for path in shards]
     assert [path.read_bytes() for path in there] == [path.read_bytes() for path in here]
     for folder in ("here", "there"):
@@ -52,13 +53,13 @@ def test_ray_writes_the_files_that_one_process_writes(tmp_path, ray_cluster):
 
 def test_shards_are_kept_that_were_made_from_the_same(tmp_path):
     shards = _shards(tmp_path)
-    made = run(Refer(), shards, tmp_path / "out", Engine.LOCAL, workers=1)
+    made = run(Refer(), shards, tmp_path / "out", Engine.LOCAL, Workers(1))
     before = [path.stat().st_mtime_ns for path in made]
-    run(Refer(), shards, tmp_path / "out", Engine.LOCAL, workers=1)
+    run(Refer(), shards, tmp_path / "out", Engine.LOCAL, Workers(1))
     assert [path.stat().st_mtime_ns for path in made] == before
     write_records(shards[1], [Case(question=QUESTION)])
-    run(Refer(), shards, tmp_path / "out", Engine.LOCAL, workers=1)
+    run(Refer(), shards, tmp_path / "out", Engine.LOCAL, Workers(1))
     assert [path.stat().st_mtime_ns == time for path, time in zip(made, before, strict=True)] == [True, False, True]
     assert len(list(iter_records(made[1], Case))) == 1
-    run(Refer(mark="another corpus"), shards, tmp_path / "out", Engine.LOCAL, workers=1)
+    run(Refer(mark="another corpus"), shards, tmp_path / "out", Engine.LOCAL, Workers(1))
     assert all(path.stat().st_mtime_ns != time for path, time in zip(made, before, strict=True))

@@ -7,9 +7,11 @@ from safetensors.torch import load_file, save_file
 
 from rag.checkpoint import MANIFEST, read_manifest, sha256
 from rag.errors import InputError
-from rag.jsonl import write_records
+from rag.jsonl import iter_records, write_records
 from rag.models.lora import LoraSettings
 from rag.records import Condition, Document, DocumentLabel, Example, RetrievalState
+from rag.trackers.json_lines import METRICS, JsonLines, Line
+from rag.tracking import Run, Tracking
 from sieve.data import DataSettings
 from sieve.predict import load
 from sieve.reader.agreement import AgreementSettings
@@ -80,8 +82,18 @@ def job(base: Path, data: DataSettings, **changes: object) -> TrainJob:
 @pytest.fixture(scope="module")
 def trained(causal_base: Path, data: DataSettings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "reader"
-    train(job(causal_base, data), out)
+    tracking = Tracking({"jsonl": JsonLines})
+    with tracking.running(Run("sieve_train", out, {}, {})):
+        train(job(causal_base, data, tracking=tracking), out)
     return out
+
+
+def test_the_trackers_are_told_what_training_measures_by_step(trained: Path) -> None:
+    lines = list(iter_records(trained / METRICS, Line))
+    losses = [line.metrics["validation/loss"] for line in lines if "validation/loss" in line.metrics]
+    assert len(losses) == 20 and losses[-1] < losses[0]
+    assert [line.step for line in lines] == sorted(line.step for line in lines)
+    assert lines[-1].metrics["checkpoint/macro_f1"] == read_manifest(trained, "sieve").validation["macro_f1"]
 
 
 def test_a_tiny_reader_learns_to_read_and_so_to_see_conflict(trained: Path) -> None:
