@@ -11,15 +11,15 @@ from pydantic import Field, model_validator
 from rich.console import Console
 
 from conf.job import job, saved
-from eval import certificate as record
-from eval.calibration import Half, Readable, Row, Source, readable, row_of, temper
-from eval.certainty import Certain, certainty
-from eval.certificate import Certificate, Required, Risk, Tested
-from eval.certify_report import markdown, said
-from eval.learn_then_test import Certification, Limits, Need, count, deal, in_order, plan, propose, run_tests, tail, upper_bound
+from eval.certainty import certificate as record
+from eval.certainty.certificate import Certificate, Required, Risk, Tested
+from eval.certainty.confidence import Half, Readable, Row, Source, readable, row_of, temper
+from eval.certainty.intervals import Certain, certainty
+from eval.certainty.learn_then_test import Certification, Limits, Need, count, deal, in_order, plan, propose, run_tests, tail, upper_bound
+from eval.certainty.replies import Point, Run, one_each, read_pairs, require_reach, run_of
+from eval.certainty.report import markdown, said
+from eval.certainty.risk import risk_coverage
 from eval.predict import EXAMPLES, PREDICTIONS
-from eval.replies import Point, Run, one_each, read_pairs, require_reach, run_of
-from eval.risk import risk_coverage
 from eval.score import Match, outcome
 from eval.settings import EvalJob
 from rag.calibration import reliability
@@ -251,7 +251,7 @@ def _certificate(
 
 def _draw(out: Path, tested: Certification, rows: Readable, half: Half | None, bins: int, console: Console) -> None:
     try:
-        from eval.certainty_figures import plot_certification, plot_reliability, plot_risk_coverage
+        from eval.certainty.figures import plot_certification, plot_reliability, plot_risk_coverage
     except ImportError:
         console.print("no pictures: matplotlib is not installed; pip install 'sieve-and-sage\\[figures]'")
         return

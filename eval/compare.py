@@ -14,8 +14,8 @@ from pydantic import Field
 from rich.console import Console
 
 from conf.job import RUN_FILE, job, saved_values
-from eval import compare_tables as tables
-from eval.comparable import (
+from eval.comparison import tables as tables
+from eval.comparison.comparable import (
     Difference,
     Ground,
     Print,
@@ -25,11 +25,11 @@ from eval.comparable import (
     index_differences,
     print_of,
 )
-from eval.compare_tables import Row
+from eval.comparison.tables import Row
+from eval.comparison.transfers import Comparison, Ended, compare_runs, counts
 from eval.pairs import pairs
 from eval.predict import EXAMPLES, PREDICTIONS
 from eval.score import Match, judge
-from eval.transfers import Comparison, Ended, compare_runs, counts
 from rag.checkpoint import sha256
 from rag.errors import InputError
 from rag.jsonl import iter_records, read_json

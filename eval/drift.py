@@ -16,8 +16,8 @@ from rich.console import Console
 from scipy.stats import fisher_exact, ks_2samp
 
 from conf.job import job
-from eval import certificate as record
-from eval.certificate import LOOKS, WITHDRAWN, Certificate, Withdrawn
+from eval.certainty import certificate as record
+from eval.certainty.certificate import LOOKS, WITHDRAWN, Certificate, Withdrawn
 from rag.checkpoint import sha256
 from rag.errors import InputError
 from rag.jsonl import Journal, iter_records
@@ -196,7 +196,7 @@ def _require_threshold(live: Sequence[Prediction], threshold: float) -> None:
 
 def _draw(certificate: Certificate, scores: Sequence[float], path: Path, console: Console) -> None:
     try:
-        from eval.certainty_figures import plot_drift
+        from eval.certainty.figures import plot_drift
     except ImportError:
         console.print("no picture: matplotlib is not installed; pip install 'sieve-and-sage\\[figures]'")
         return

@@ -17,7 +17,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from eval.score import MetricRow
-from eval.tables import Average
+from eval.side_by_side import Average
 
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
 MARKS: Final = ("o", "^", "s", "D", "v", "P", "X", "*", "<", ">", "h")

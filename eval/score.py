@@ -9,8 +9,8 @@ import numpy as np
 
 from eval import metrics, recovery
 from eval.bootstrap import interval
-from eval.calibration import Row, Rows, row_of
-from eval.certainty import certainty
+from eval.certainty.confidence import Row, Rows, row_of
+from eval.certainty.intervals import certainty
 from eval.metrics import Judged, Tally
 from eval.pairs import pairs
 from eval.recovery import RecoveryRow, by_distractors, recovery_rows

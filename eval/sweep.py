@@ -7,8 +7,8 @@ from typing import Any, Protocol
 from pydantic import Field, ValidationError
 from rich.console import Console
 
-from eval import tables
-from eval.tables import Row
+from eval import side_by_side
+from eval.side_by_side import Row
 from rag.errors import InputError
 from rag.jsonl import describe
 from rag.provenance import command, provenance
@@ -54,14 +54,14 @@ def tabulate(folder: Path, runs: Sequence[SweptRun], table: Mapping[str, Any]) -
         settings = SweepTable.model_validate(table)
     except ValidationError as error:
         raise InputError(f"table: {describe(error, SweepTable)}") from error
-    tables.require_metrics(columns=settings.columns, plot=settings.plot or ())
-    read = [tables.read(run.folder, (*settings.columns, *(settings.plot or ()))) for run in runs]
-    tables.require_alike([run.folder for run in runs], [report for _, report in read], same_examples=False)
-    rows = tables.rows(names([run.overrides for run in runs], settings.average), [run for run, _ in read])
-    notes = " ".join(part for part in (settings.note, tables.how_made(read[0][1])) if part)
+    side_by_side.require_metrics(columns=settings.columns, plot=settings.plot or ())
+    read = [side_by_side.read(run.folder, (*settings.columns, *(settings.plot or ()))) for run in runs]
+    side_by_side.require_alike([run.folder for run in runs], [report for _, report in read], same_examples=False)
+    rows = side_by_side.rows(names([run.overrides for run in runs], settings.average), [run for run, _ in read])
+    notes = " ".join(part for part in (settings.note, side_by_side.how_made(read[0][1])) if part)
     console = Console(width=160)
     console.print(
-        tables.write(folder, settings.title, rows, settings.columns, notes, {"command": command("eval.pipeline"), **provenance()})
+        side_by_side.write(folder, settings.title, rows, settings.columns, notes, {"command": command("eval.pipeline"), **provenance()})
     )
     if settings.plot is not None:
         plot_rows(rows, settings.plot, folder / "table.png")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from eval import certificate as record
+from eval.certainty import certificate as record
 from eval.certify import CertifyJob, certify
 from rag.errors import InputError
 from rag.jsonl import write_records

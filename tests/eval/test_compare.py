@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from conf.job import run_folder
 from eval.compare import CompareJob, Comparisons, compare, with_runs
+from eval.comparison.transfers import Comparison, Counts, Ended, Place, Transfer, compare_runs, counts, mcnemar, require_closed, transfers
 from eval.metrics import Judged
 from eval.predict import EXAMPLES, PREDICTIONS
 from eval.score import METRICS
-from eval.transfers import Comparison, Counts, Ended, Place, Transfer, compare_runs, counts, mcnemar, require_closed, transfers
 from rag.errors import InputError
 from rag.jsonl import write_records
 from rag.records import Condition, Document, Example, Outcome, Prediction, Reason, RetrievalState

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from eval import certificate as record
-from eval.certificate import Certificate
+from eval.certainty import certificate as record
+from eval.certainty.certificate import Certificate
 from eval.drift import EXIT_STATUS, DriftJob, Verdict, compare, look, one_each, run, spend
 from rag.errors import InputError
 from rag.jsonl import write_records

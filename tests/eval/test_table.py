@@ -10,8 +10,8 @@ import pytest
 from eval.figures import plot_trade_off
 from eval.report import write_report
 from eval.score import score
+from eval.side_by_side import Average
 from eval.table import TableJob, tabulate
-from eval.tables import Average
 from rag.errors import InputError
 from rag.jsonl import write_records
 from rag.records import Condition, Document, Example, Prediction, Reason, RetrievalState

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from eval.calibration import Row, brier, confidence_of, readable, row_of, temper
+from eval.certainty.confidence import Row, brier, confidence_of, readable, row_of, temper
 from rag.calibration import expected_calibration_error, logit, probability
 from rag.records import Outcome, Prediction, Reason
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.risk import aurc, best_aurc, excess_aurc, risk_at, risk_coverage
+from eval.certainty.risk import aurc, best_aurc, excess_aurc, risk_at, risk_coverage
 
 rows = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=40)
 

@@ -34,7 +34,7 @@ def risk_coverage(confidence: Sequence[float] | FloatArray, correct: Sequence[bo
     if len(values) != len(right):
         raise ValueError(f"expected as many confidences as rows, got {len(values)} and {len(right)}")
     if not np.all((values >= 0) & (values <= 1)):
-        raise ValueError("expected confidences from 0 to 1; leave unreadable ones out first (eval.calibration.readable)")
+        raise ValueError("expected confidences from 0 to 1; leave unreadable ones out first (eval.certainty.confidence.readable)")
     levels, index = np.unique(-values, return_inverse=True)
     sizes = np.bincount(index, minlength=len(levels)).astype(np.float64)
     wrong = np.bincount(index, weights=(~right).astype(np.float64), minlength=len(levels))

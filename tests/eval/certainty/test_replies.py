@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from eval.replies import Point, Reply, at, one_each, run_of
+from eval.certainty.replies import Point, Reply, at, one_each, run_of
 from rag.errors import InputError
 from rag.records import Condition, Document, Example, Prediction, Reason, RetrievalState
 

@@ -6,9 +6,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from eval.calibration import Row
-from eval.certainty import Certain, certainty
-from eval.risk import aurc, risk_coverage
+from eval.certainty.confidence import Row
+from eval.certainty.intervals import Certain, certainty
+from eval.certainty.risk import aurc, risk_coverage
 from eval.score import score
 from rag.records import Condition, Document, Example, Prediction, Reason, RetrievalState
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import bdtr, betaincinv
 
+from eval.certainty.replies import Point, Reply, one_each
 from eval.metrics import FloatArray
-from eval.replies import Point, Reply, one_each
 
 IntArray = npt.NDArray[np.int64]
 _MOST = 2**16
@@ -107,7 +107,7 @@ def count(points: Sequence[Point], drawn: Sequence[Reply], clean: Sequence[Reply
 
 
 def _given(points: Sequence[Point], replies: Sequence[Reply]) -> npt.NDArray[np.bool_]:
-    """Which replies are given at each point, [points, replies]; `eval.replies.at` for many points."""
+    """Which replies are given at each point, [points, replies]; `eval.certainty.replies.at` for many points."""
     score = np.array([-math.inf if reply.score is None else reply.score for reply in replies], dtype=np.float64)
     sure = np.array([-math.inf if reply.confidence is None else reply.confidence for reply in replies], dtype=np.float64)
     answered = np.array([reply.answered for reply in replies], dtype=bool)

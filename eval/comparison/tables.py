@@ -7,9 +7,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text as Shown
 
-from eval.comparable import Difference
+from eval.comparison.comparable import Difference
+from eval.comparison.transfers import Comparison, Counts, MetricDifference, Transfer
 from eval.report import METRIC_TITLES
-from eval.transfers import Comparison, Counts, MetricDifference, Transfer
 from rag import card
 from rag.records import Record, Text
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
-from eval.learn_then_test import Limits, count, deal, in_order, needed, plan, propose, run_tests, tail, upper_bound
-from eval.replies import Point, Reply, at, one_each
+from eval.certainty.learn_then_test import Limits, count, deal, in_order, needed, plan, propose, run_tests, tail, upper_bound
+from eval.certainty.replies import Point, Reply, at, one_each
 
 
 def reply(question: int, score: float, *, answerable: bool = True, answered: bool = True, correct: bool = True, variant: int = 0) -> Reply:

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array
 
-from eval.calibration import Readable, Row, brier, readable
+from eval.certainty.confidence import Readable, Row, brier, readable
+from eval.certainty.risk import aurc, risk_coverage
 from eval.metrics import FloatArray
-from eval.risk import aurc, risk_coverage
 from rag.calibration import expected_calibration_error
 
 BINS: Final = 10

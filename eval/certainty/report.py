@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from eval.calibration import Half
-from eval.certainty import Certain
-from eval.certificate import Certificate, Required, Risk, Tested
-from eval.learn_then_test import Limits
-from eval.replies import FULL_RUN, Run
+from eval.certainty.certificate import Certificate, Required, Risk, Tested
+from eval.certainty.confidence import Half
+from eval.certainty.intervals import Certain
+from eval.certainty.learn_then_test import Limits
+from eval.certainty.replies import FULL_RUN, Run
 from rag import card
 from rag.calibration import HIGHEST, LOWEST
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from eval.learn_then_test import Certification, upper_bound
-from eval.risk import Curve, aurc
+from eval.certainty.learn_then_test import Certification, upper_bound
+from eval.certainty.risk import Curve, aurc
 from rag.calibration import Bin
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
