@@ -193,6 +193,14 @@ def selective_f1(rows: Sequence[Judged]) -> Tally:
     )
 
 
+def gold_given(rows: Sequence[Judged], condition: Condition) -> Tally:
+    """Answers that match a gold answer / examples of one condition, whatever their state (paper 002, table 4).
+
+    Abstentions, and sets without a gold answer, do not match. Four conflict sets, one of them answered with the gold answer = 0.25.
+    """
+    return _share(rows, lambda row: row.condition is condition, lambda row: row.matches_gold is True)
+
+
 def answered_when_it_should_not(rows: Sequence[Judged]) -> Tally:
     """Answers / unanswerable and distracted examples. One answer to four such sets = 0.25.
 

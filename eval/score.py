@@ -134,6 +134,8 @@ class Report(Record):
     """Recovery by the number of distracting documents; empty where nothing was done after any abstention, or no label is known."""
 
 
+BY_DOCUMENT: Final = (Condition.ANSWERABLE, Condition.UNANSWERABLE, Condition.CONFLICT, Condition.NEGATED, Condition.ADVERSARIAL)
+"""The conditions that a document decides (paper 002, table 4)."""
 METRICS: Final[tuple[tuple[str, Callable[[Sequence[Judged]], Tally]], ...]] = (
     ("system_accuracy", metrics.system_accuracy),
     ("system_accuracy_strict", metrics.system_accuracy_strict),
@@ -294,9 +296,17 @@ def score(
         level=level,
         metrics=(
             *(measure(name, metric(rows)) for name, metric in METRICS),
+            *(
+                measure(f"gold_given_{condition}", metrics.gold_given(rows, condition))
+                for condition in BY_DOCUMENT
+                if any(row.condition is condition for row in rows)
+            ),
             *_certainty(trust, rows, resamples=resamples, seed=seed, level=level),
         ),
-        alternatives=(*alternatives, measure("selective_squad_f1", metrics.selective_f1(rows))),
+        alternatives=(
+            *alternatives,
+            measure("selective_squad_f1", metrics.selective_f1(rows)),
+        ),
         counts=ResponseCountsRow(**metrics.response_counts(rows)._asdict()),
         conditions=condition_rows(rows),
         reasons=_reasons(rows),

@@ -48,6 +48,11 @@ METRIC_TITLES: Final = {
     "selective_accuracy_squad": "Selective Accuracy, SQuAD exact match",
     "system_accuracy_contains": "System Accuracy, answer contains gold",
     "selective_accuracy_contains": "Selective Accuracy, answer contains gold",
+    "gold_given_answerable": "Gold answer given, answerable",
+    "gold_given_unanswerable": "Gold answer given, unanswerable",
+    "gold_given_conflict": "Gold answer given, conflict",
+    "gold_given_negated": "Gold answer given, negated",
+    "gold_given_adversarial": "Gold answer given, adversarial",
     "selective_squad_f1": "SQuAD F1 of the answers given",
 }
 MATCH_TITLES: Final[Mapping[Match, str]] = {

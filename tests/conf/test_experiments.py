@@ -15,6 +15,8 @@ from omegaconf import OmegaConf
 import conf
 from conf.job import RUN_FILE, AfterSweep, Swept, _swept, check, check_overrides
 from data_gen.build import BuildSettings
+from eval.cost.settings import ProfileJob
+from eval.html import HtmlJob
 from eval.settings import EvalJob
 from eval.table import TableJob
 from rag.errors import InputError
@@ -28,14 +30,16 @@ FOLDER = Path(conf.__file__).parent / "experiment"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 SETTINGS: dict[str, type[Settings]] = {
     "data_gen.build": BuildSettings,
+    "eval.html": HtmlJob,
     "eval.pipeline": EvalJob,
+    "eval.profile": ProfileJob,
     "eval.table": TableJob,
     "sage.train": SageTrainJob,
     "sieve.embed": EmbedJob,
     "sieve.train": SieveTrainJob,
     "sieve.transfer": TransferJob,
 }
-OF_THE_PAPER = [f"table{n}" for n in (5, 6, 7, 9, 11, 15, 16, 17)] + [f"figure{n}" for n in (5, 6)]
+OF_THE_PAPER = [f"table{n}" for n in (2, 4, 5, 6, 7, 8, 9, 10, 11, 15, 16, 17)] + [f"figure{n}" for n in (3, 4, 5, 6)]
 
 
 def lines(name: str) -> list[str]:

@@ -276,10 +276,9 @@ class TestDivideThenAlign:
         assert wording.read(f"{label}Lima", finished=True) == (Kind.ANSWER, "Lima")
         assert wording.read(f"{label}I don't know the answer", finished=True).kind is Kind.ANSWER
 
-    def test_both_need_a_folder_to_be_named(self, composed) -> None:
+    def test_both_are_looked_for_among_the_profiles_checkpoints(self, composed) -> None:
         for name in ("dta_chatqa", "dta_raat"):
-            with pytest.raises(InputError, match="'system.chat.base' must be set"):
-                composed(f"system={name}")
+            assert composed(f"system={name}").arguments["chat"].arguments["base"] == f"checkpoints/paper/{name}"
 
 
 def test_a_base_without_a_chat_template_is_evaluated_on_its_own_prompt(
