@@ -1,6 +1,7 @@
 """Each file of conf/experiment: its first comment is its command, and its runs compose and fit its job under both profiles."""
 
 import importlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from conf.job import RUN_FILE, AfterSweep, Swept, _swept, check, check_overrides
 from data_gen.build import BuildSettings
 from eval.cost.settings import ProfileJob
 from eval.html import HtmlJob
+from eval.pipeline import main as eval_main
 from eval.settings import EvalJob
 from eval.table import TableJob
 from rag.errors import InputError
@@ -169,3 +171,26 @@ def test_after_a_sweep_its_runs_are_found_in_order(tmp_path: Path, monkeypatch: 
     [(folder, found, table)] = called
     assert (folder, [run.overrides["dataset.k"] for run in found]) == (tmp_path, ["3", "5"])
     assert table["title"] == "Number of documents (table 7)"
+
+
+def test_a_sweep_ends_in_a_table_and_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root_logger: None
+) -> None:
+    """The command of table 7 itself, with a system that needs no model; a second time nothing is predicted again."""
+    monkeypatch.chdir(tmp_path)
+    argv = ["job", "experiment=table7", "profile=local", "system=always_abstain", "dataset.limit=5", "tracking=none", "html=false"]
+    tables = []
+    for _ in range(2):
+        monkeypatch.setattr("sys.argv", argv)
+        eval_main()
+        tables.append((tmp_path / "runs/table7/local/table.json").read_bytes())
+    rows = json.loads(tables[1])["rows"]
+    assert [(row["name"], row["metrics"]["system_accuracy"]["value"], len(row["runs"])) for row in rows] == [
+        ("k=3", 0.8, 2),
+        ("k=5", 0.8, 2),
+        ("k=7", 0.8, 2),
+    ]
+    assert tables[0] == tables[1]
+    assert "Number of documents (table 7)" in capsys.readouterr().out
+    journal = tmp_path / "runs/table7/local" / Path(rows[0]["runs"][0]["folder"]).name / "predictions.jsonl"
+    assert len(journal.read_text(encoding="utf-8").splitlines()) == 5
