@@ -1,64 +1,42 @@
-"""Run a plain function as a Hydra job: compose and check its config, make its run folder, save what it was run with; sweeps, and what follows."""
+"""Run a plain function as a Hydra job: compose and check its config, make its run folder, save what it was run with."""
 
-import dataclasses
-import difflib
 import functools
 import hashlib
 import json
 import logging
-import re
 import secrets
 import sys
-import traceback
-import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import hydra
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-from hydra.conf import HydraConf
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException
-from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from pydantic import ValidationError
 
-from rag.errors import InputError, nearest
+from conf import sweep
+from conf.overrides import check_overrides, parse
+from conf.sweep import fail, run_name
+from rag.errors import InputError
 from rag.inputs import hash_inputs
 from rag.jsonl import describe, read_json
 from rag.processes import rank, world_size
 from rag.provenance import provenance
-from rag.settings import RunSettings, Settings, locate
+from rag.settings import RunSettings, Settings
 from rag.tracking import KEPT_FROM_THE_START, Run
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 JobT = TypeVar("JobT", bound=RunSettings)
 
 CONFIG_FILE = "config.yaml"
-RUN_FILE = "run.json"
-FOLDER = Path(__file__).parent
+RUN_FILE = sweep.RUN_FILE
 UNBOUND = frozenset({"out", "tracking", "engine", "table"})
 """Keys that decide no result: a run that goes on may change them."""
-UNNAMED = frozenset({"experiment", "profile", "out", "tracking", "engine"})
-"""Keys that the name of a run in a sweep leaves out: they are the same in all of them."""
-
-
-def _by_profile(choices: DictConfig, *, _root_: DictConfig) -> Any:
-    """What a config says under the chosen profile: `${by_profile:{local: 3, paper: 5}}`."""
-    chosen = OmegaConf.select(_root_, "hydra.runtime.choices.profile") or HydraConfig.get().runtime.choices["profile"]
-    if chosen not in choices:
-        raise InputError(f"profile={chosen}: expected one of {', '.join(map(str, choices))} here")
-    return choices[chosen]
-
-
-OmegaConf.register_new_resolver("by_profile", _by_profile, replace=True)
 
 
 def job(run: Callable[[JobT, Path], Any], settings: type[JobT], config_name: str) -> Callable[[], None]:
@@ -75,22 +53,17 @@ def job(run: Callable[[JobT, Path], Any], settings: type[JobT], config_name: str
         try:
             _run(run, settings, cfg, config_name)
         except InputError as error:
-            _fail(str(error))
+            fail(str(error))
 
     @functools.wraps(run)
     def main() -> None:
         try:
             check_overrides(sys.argv[1:], settings, config_name)
         except InputError as error:
-            _fail(str(error))
+            fail(str(error))
         under_hydra()
 
     return main
-
-
-def _fail(message: str) -> None:
-    print(f"error: {message}", file=sys.stderr)
-    sys.exit(2)
 
 
 def _run(run: Callable[[JobT, Path], Any], settings: type[JobT], cfg: DictConfig, config_name: str) -> None:
@@ -98,7 +71,7 @@ def _run(run: Callable[[JobT, Path], Any], settings: type[JobT], cfg: DictConfig
     values = cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True, throw_on_missing=False))
     context = HydraConfig.get()
     if context.mode is RunMode.MULTIRUN and values.get("out") is None:
-        values["out"] = str(Path(context.sweep.dir) / _name([_parse(text) for text in context.overrides.task]))
+        values["out"] = str(Path(context.sweep.dir) / run_name([parse(text) for text in context.overrides.task]))
     read: set[Path] = set()
     checked = check(values, settings, root, read)
     inputs = hash_inputs(read, root) if rank() == 0 else {}
@@ -118,56 +91,6 @@ def _own_command() -> Iterator[None]:
         yield
     finally:
         sys.argv = before
-
-
-class Swept(NamedTuple):
-    """One run of a sweep."""
-
-    folder: Path
-    overrides: dict[str, str]
-    """What the sweep gave it and the command line, by key."""
-
-
-class AfterSweep(Callback):
-    """Hydra's callback for what is made of all runs of a sweep when the last one is done, such as a table of them."""
-
-    def __init__(self, call: str, key: str) -> None:
-        """Call the function that `call` names with the sweep's folder, its runs in order, and the config's node `key`."""
-        self.call = call
-        self.key = key
-
-    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Runs whose folders the user chose by `out=` are not the sweep's to find; without any there is nothing to do."""
-        folder = Path(config.hydra.sweep.dir)
-        runs = [run for run in _swept(folder, config) if (run.folder / RUN_FILE).is_file()]
-        if not runs:
-            return
-        try:
-            locate(self.call)(folder, runs, OmegaConf.to_container(config[self.key], resolve=True))
-        except InputError as error:
-            _fail(str(error))
-        except Exception:
-            # Hydra would turn it into a warning, and the command would seem to have succeeded.
-            traceback.print_exc()
-            sys.exit(1)
-
-
-def _swept(folder: Path, config: DictConfig) -> Iterator[Swept]:
-    params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
-    wanted = OverridesParser.create().parse_overrides([*params, *config.hydra.overrides.task])
-    for chunk in BasicSweeper.split_arguments(wanted, max_batch_size=None):
-        for texts in chunk:
-            overrides = [_parse(text) for text in texts]
-            named = {o.get_key_element(): o.get_value_element_as_str() for o in overrides}
-            yield Swept(folder / _name(overrides), named)
-
-
-def _name(overrides: Sequence[Override]) -> str:
-    """A run's folder within its sweep: what was given to it, in characters that no file system and no command line minds."""
-    kept = [o for o in overrides if o.get_key_element() not in UNNAMED and not o.get_key_element().startswith("hydra")]
-    name = "__".join(f"{o.get_key_element().lstrip('+')}-{o.get_value_element_as_str()}" for o in kept)
-    plain = re.sub(r"[^\w.-]+", "_", name) or "run"
-    return plain if len(plain) <= 120 else f"{plain[:100]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
 def saved(folder: Path, settings: type[SettingsT], root: Path) -> SettingsT:
@@ -280,147 +203,3 @@ def _differences(before: Any, after: Any, prefix: str = "") -> list[str]:
         names = (set(before) | set(after)) - (UNBOUND if not prefix else set())
         return [key for n in names for key in _differences(before.get(n), after.get(n), f"{prefix}.{n}" if prefix else str(n))]
     return [] if before == after else [prefix]
-
-
-def check_overrides(arguments: Sequence[str], settings: type[Settings], config_name: str) -> None:
-    """Refuse a misspelt key before Hydra runs, with the nearest valid one; also with `+`, which Hydra would accept and ignore.
-
-    Raises InputError for the first such key, and for an argument that Hydra cannot read.
-    """
-    overrides = [_parse(argument) for argument in arguments if "=" in argument and not argument.startswith("-")]
-    choices = [override.input_line or "" for override in overrides if override.key_or_group in _groups()]
-    for override in overrides:
-        if override.key_or_group == "experiment" and (problem := _of_another_job(str(override.value()), config_name)):
-            raise InputError(problem)
-        if problem := _unknown(override, settings, config_name, choices):
-            raise InputError(problem)
-
-
-def _of_another_job(experiment: str, config_name: str) -> str | None:
-    """An experiment says in its first lines which job it is of."""
-    path = FOLDER / "experiment" / f"{experiment}.yaml"
-    wanted = f"# python -m {config_name.replace('_', '.', 1)} experiment={experiment} "
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    if not lines or any(line.startswith(wanted) for line in lines):
-        return None
-    own = next(line for line in lines if f"experiment={experiment} " in line)
-    return f"experiment={experiment} is one of another job: {own.removeprefix('# ')}"
-
-
-def _parse(argument: str) -> Override:
-    try:
-        return OverridesParser.create().parse_override(argument)
-    except HydraException as error:
-        raise InputError(f"cannot read '{argument}': {error}; put a value with = , ( or spaces in quotes: 'key=\"value\"'") from error
-
-
-def _groups() -> set[str]:
-    return {path.name for path in FOLDER.iterdir() if path.is_dir() and any(path.glob("*.yaml"))}
-
-
-def _unknown(override: Override, settings: type[Settings], config_name: str, choices: Sequence[str]) -> str | None:
-    key = override.key_or_group
-    name, _, rest = key.replace("/", ".").partition(".")
-    if name == "hydra":
-        return _unknown_of_hydra(key, rest)
-    valid = _keys(settings)
-    if key in _groups() or key in valid:
-        return None
-    components, choices_keys = _composed(config_name, choices)
-    if name in choices_keys and any(_same_branch(key, leaf) for leaf in choices_keys[name]):
-        return None
-    if name in choices_keys or not any(free.endswith(".*") and key.startswith(free[:-1]) for free in valid):
-        valid += [*_groups(), *(branch for part, node in components.items() for branch in _branches(node, part))]
-        valid += [leaf for leaves in choices_keys.values() for leaf in leaves]
-        return f"unknown key '{key}'{_closest(key, valid) or f'; see the keys with --cfg job ({config_name})'}"
-    # With `+` the signature of the component decides, when its arguments are bound to it.
-    if override.is_add() or name not in components:
-        return None
-    return _unknown_of_component(key, name, rest.split("."), components[name])
-
-
-def _unknown_of_component(key: str, name: str, path: Sequence[str], node: Any) -> str | None:
-    """What is wrong with a key below a component, or below one of its own components; nothing where a value that is no mapping ends the search."""
-    for place, part in enumerate(path):
-        if not isinstance(node, dict) or not node:
-            return None
-        if part not in node:
-            names = [argument for argument in node if argument != "_target_"]
-            above = ".".join([name, *path[:place]])
-            return f"unknown key '{key}'{nearest(part, names) or f'; {above} has the keys ' + ', '.join(names)}"
-        node = node[part]
-    return None
-
-
-def _same_branch(key: str, leaf: str) -> bool:
-    return key == leaf or key.startswith(f"{leaf}.") or leaf.startswith(f"{key}.")
-
-
-def _closest(key: str, valid: Sequence[str]) -> str:
-    """As `nearest`, but a name whose last part is nearly the key's comes first: the right name in a wrong place."""
-    names = [name for name in valid if not name.endswith(".*")]
-    close = difflib.get_close_matches(key.rpartition(".")[2], {name.rpartition(".")[2] for name in names}, n=1, cutoff=0.8)
-    alike = [name for name in names if name.rpartition(".")[2] in close]
-    best = difflib.get_close_matches(key, alike, n=1, cutoff=0.0)
-    return f"; did you mean '{best[0]}'?" if best else nearest(key, names)
-
-
-def _unknown_of_hydra(key: str, path: str) -> str | None:
-    schema: Any = HydraConf
-    for part in path.split(".") if path else ():
-        if not dataclasses.is_dataclass(schema):
-            return None
-        names = [field.name for field in dataclasses.fields(schema)]
-        if part not in names:
-            return f"unknown key '{key}'{nearest(part, names)}"
-        schema = typing.get_type_hints(schema)[part]
-    return None
-
-
-def _composed(config_name: str, choices: Sequence[str]) -> tuple[dict[str, dict[str, Any]], dict[str, list[str]]]:
-    """Under the chosen groups: each component as it is written, and the dotted keys of each other group.
-
-    Nothing where there is no such choice, since Hydra then says what there is.
-    """
-    try:
-        with hydra.initialize_config_module("conf", version_base="1.3"):
-            composed = cast(dict[str, Any], OmegaConf.to_container(hydra.compose(config_name, list(choices))))
-    except HydraException:
-        return {}, {}
-    nodes = {name: node for name, node in composed.items() if isinstance(node, dict)}
-    components = {name: node for name, node in nodes.items() if "_target_" in node}
-    return components, {name: list(_leaves(node, name)) for name, node in nodes.items() if name in _groups() and name not in components}
-
-
-def _leaves(node: Any, prefix: str) -> Iterator[str]:
-    if isinstance(node, dict) and node:
-        for name, value in node.items():
-            yield from _leaves(value, f"{prefix}.{name}")
-    else:
-        yield prefix
-
-
-def _branches(node: dict[str, Any], prefix: str) -> Iterator[str]:
-    for name, value in node.items():
-        if name != "_target_":
-            yield f"{prefix}.{name}"
-            if isinstance(value, dict):
-                yield from _branches(value, f"{prefix}.{name}")
-
-
-def _keys(settings: type[Settings], prefix: str = "") -> list[str]:
-    """Dotted names of all keys; `name.*` where the schema leaves the rest to a component's own signature or to a mapping."""
-    names = []
-    for name, field in settings.model_fields.items():
-        path = f"{prefix}{name}"
-        names.append(path)
-        inner = _inner_settings(field.annotation)
-        names += _keys(inner, f"{path}.") if inner else [f"{path}.*"]
-    return names
-
-
-def _inner_settings(annotation: Any) -> type[Settings] | None:
-    for candidate in (annotation, *getattr(annotation, "__args__", ())):
-        if isinstance(candidate, type) and issubclass(candidate, Settings):
-            return candidate
-    return None

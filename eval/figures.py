@@ -8,7 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -74,7 +74,7 @@ def trade_off(points: Sequence[Point], labels: tuple[str, str]) -> Figure:
     axes = figure.add_subplot(xlabel=labels[0], ylabel=labels[1], xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
     axes.grid(alpha=0.25)
     _points(axes, points)
-    figure.legend(loc="outside right upper", fontsize="small", frameon=False)
+    _legend(figure, loc="outside right upper", fontsize="small", frameon=False)
     return figure
 
 
@@ -154,7 +154,7 @@ def responses(bars: Mapping[str, Sequence[int]]) -> Figure:
     axes.invert_yaxis()
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     axes.spines[["top", "right", "left"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=3, fontsize="small", frameon=False, handlelength=2.5, handleheight=1.2)
+    _legend(figure, loc="outside lower center", ncols=3, fontsize="small", frameon=False, handlelength=2.5, handleheight=1.2)
     return figure
 
 
@@ -165,7 +165,7 @@ def selective(curves: Mapping[str, Sequence[tuple[float, float]]], points: Seque
     axes.grid(alpha=0.25)
     _curves(axes, curves)
     _points(axes, points)
-    figure.legend(loc="outside lower center", ncols=2, fontsize="small", frameon=False)
+    _legend(figure, loc="outside lower center", ncols=2, fontsize="small", frameon=False)
     return figure
 
 
@@ -176,7 +176,7 @@ def risk(curves: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
     axes = figure.add_subplot(xlabel="coverage: answers kept / all examples", ylabel=label, xlim=(0, 1.03), ylim=(-0.03, 1.03))
     axes.grid(alpha=0.25)
     _curves(axes, curves)
-    figure.legend(loc="outside lower center", ncols=2, fontsize="small", frameon=False)
+    _legend(figure, loc="outside lower center", ncols=2, fontsize="small", frameon=False)
     return figure
 
 
@@ -197,7 +197,7 @@ def sweep(thresholds: Sequence[float], rates: Mapping[str, Sequence[float | None
             axes.plot([at for at, _ in drawn], [value for _, value in drawn], color=colour, linestyle=line, linewidth=1.6, label=name)
     for threshold in used:
         axes.axvline(threshold, color="black", linestyle=(0, (1, 3)), linewidth=1.2, label=f"threshold in use: {threshold:.3f}")
-    figure.legend(loc="outside lower center", ncols=2, fontsize="small", frameon=False)
+    _legend(figure, loc="outside lower center", ncols=2, fontsize="small", frameon=False)
     return figure
 
 
@@ -288,6 +288,12 @@ def _settle(figure: Figure) -> None:
     if isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
+
+
+def _legend(figure: Figure, **how: Any) -> None:
+    """A legend where there is anything to explain: without data nothing is drawn, and matplotlib would warn."""
+    if any(axes.get_legend_handles_labels()[0] for axes in figure.axes):
+        figure.legend(**how)
 
 
 def _reach(row: MetricRow | Average) -> list[list[float]] | None:

@@ -209,7 +209,9 @@ def test_two_processes_train_as_one_does_and_leave_one_checkpoint(
         assert torch.allclose(together[name], tensor, atol=1e-4), name
     assert (manifest(folder)["settings"]["processes"], manifest(single)["settings"]["processes"]) == (2, 1)
     assert manifest(folder)["threshold"] == (None if key == "sage" else pytest.approx(manifest(single)["threshold"], abs=1e-4))
-    assert {path.name for path in folder.iterdir()} - {"config.yaml", "run.json"} == {path.name for path in single.iterdir()}
+    assert {path.name for path in folder.iterdir()} - {"config.yaml", "run.json", "metrics.jsonl", "tensorboard"} == {
+        path.name for path in single.iterdir()
+    }
 
 
 def test_something_was_learnt(launched: Launched) -> None:

@@ -14,7 +14,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 import conf
-from conf.job import RUN_FILE, AfterSweep, Swept, _swept, check, check_overrides
+from conf.job import check
+from conf.overrides import check_overrides
+from conf.sweep import RUN_FILE, AfterSweep, Swept, swept
 from data_gen.build import BuildSettings
 from eval.cost.settings import ProfileJob
 from eval.html import HtmlJob
@@ -157,19 +159,19 @@ def test_after_a_sweep_its_runs_are_found_in_order(tmp_path: Path, monkeypatch: 
             "eval_pipeline", ["experiment=table7", "profile=local", f"hydra.sweep.dir={tmp_path}"], return_hydra_config=True
         )
     config.hydra.overrides.task = ["experiment=table7", "profile=local"]
-    swept = list(_swept(tmp_path, config))
-    assert [run.folder.name for run in swept][:2] == [
+    found = list(swept(tmp_path, config))
+    assert [run.folder.name for run in found][:2] == [
         "dataset-demo__dataset.k-3__dataset.seed-0",
         "dataset-demo__dataset.k-3__dataset.seed-1",
     ]
-    for run in swept[1:3]:
+    for run in found[1:3]:
         run.folder.mkdir()
         (run.folder / RUN_FILE).write_text("{}")
     called: list[tuple[Path, list[Swept], Any]] = []
     monkeypatch.setattr("eval.sweep.tabulate", lambda *given: called.append(given))
     AfterSweep("eval.sweep.tabulate", "table").on_multirun_end(config)
-    [(folder, found, table)] = called
-    assert (folder, [run.overrides["dataset.k"] for run in found]) == (tmp_path, ["3", "5"])
+    [(folder, there, table)] = called
+    assert (folder, [run.overrides["dataset.k"] for run in there]) == (tmp_path, ["3", "5"])
     assert table["title"] == "Number of documents (table 7)"
 
 

@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 import conf.job
-from conf.job import check_overrides, run_folder
+from conf.job import run_folder
+from conf.overrides import check_overrides
 from data_gen.audit import AuditJob as DataAuditJob
 from data_gen.build import BuildSettings
 from eval.pipeline import EvalJob
@@ -320,7 +321,9 @@ class TestRunFolder:
             "sieve": "no/sieve",
             "sage": "no/sage",
             "on_flag": "abstain",
+            "max_removals": 1,
             "prompt": None,
+            "store": None,
             "threshold": 2e-5,
             "sieve_deadline": None,
             "sage_deadline": None,

@@ -26,7 +26,7 @@ def bind(name: str, **changes: Any) -> Component:
 
 def test_there_is_a_yaml_for_each_source_of_questions() -> None:
     assert set(NAMES) == {
-        "astroqa", "bioasq", "csv", "gold_passages", "huggingface", "jsonl", "medqa", "nq_google", "nq_wiki", "rag_bench", "realtimeqa", "webq",
+        "astroqa", "bioasq", "csv", "demo", "gold_passages", "huggingface", "jsonl", "medqa", "nq_google", "nq_wiki", "rag_bench", "realtimeqa", "webq",
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from hydra import compose, initialize_config_module
 from omegaconf import OmegaConf
 from safetensors.torch import load_file
 
-from conf.job import check_overrides
+from conf.overrides import check_overrides
 from rag.checkpoint import MANIFEST, sha256
 from rag.errors import InputError
 from rag.jsonl import iter_records, write_records

@@ -110,7 +110,7 @@ def test_a_replay_has_the_times_of_the_model_and_says_so(stages: Stages, queries
 
 def test_loading_is_no_part_of_a_stage_s_time(stages: Stages, queries: list[Query], monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("serve.systems.stored.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("serve.systems.stored.now", lambda: now[0])
     load = stages._load
     stages._load = lambda name: now.__setitem__(0, now[0] + 60) or load(name)  # type: ignore[method-assign]
     assert {p.timings["total"] for p in stages.fresh(threshold=1.0).predict(queries)} == {0.0}

@@ -98,7 +98,7 @@ def test_many_variants_are_drawn_question_by_question(monkeypatch: pytest.Monkey
     """Where no two questions are alike, counting kinds of questions would cost more than it saves; the interval is the same."""
     rows = invented(3000, per_question=5)
     by_kind = figures(rows, resamples=1500)["aurc"]
-    monkeypatch.setattr("eval.certainty._PATTERNS", 10)
+    monkeypatch.setattr("eval.certainty.intervals._PATTERNS", 10)
     one_by_one = figures(rows, resamples=1500)["aurc"]
     width = (by_kind.high or 0) - (by_kind.low or 0)
     assert one_by_one != by_kind

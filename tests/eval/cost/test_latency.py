@@ -24,7 +24,7 @@ def test_stages_have_the_median_over_examples_of_each_ones_median_over_rounds() 
     timings = [timing("s", "e0", ms, n, {"sieve": 1.0}) for n, ms in enumerate((10, 50, 12))]
     timings += [timing("s", "e1", ms, n, {"sieve": 3.0, "sage": 9.0, "judge": 2.0}) for n, ms in enumerate((20, 21, 22))]
     rows = {row.stage: row for row in stage_rows(timings, QUESTIONS, resamples=200, seed=0)}
-    assert list(rows) == ["sieve", "sage", "judge", "total"]
+    assert list(rows) == ["sieve", "judge", "sage", "total"]
     total = rows["total"]
     assert (total.n, total.median, total.mean) == (2, 16.5, 22.5)
     assert total.p95 == pytest.approx(43.0)  # of 10 12 20 21 22 50: a quarter of the way between 22 and 50 from the fifth

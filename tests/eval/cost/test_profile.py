@@ -193,7 +193,7 @@ def test_the_footprint_needs_no_runs(tmp_path: Path) -> None:
     lora = {"r": 8, "alpha": 16, "dropout": 0.0, "target_modules": ["q_proj", "v_proj"]}
     sage = {"model": {"base": "meta-llama/Meta-Llama-3-8B-Instruct", "lora": lora}}
     sieve = {"model": {"base": "FacebookAI/roberta-large", "lora": None}}
-    made = profile(job(None, sieve=sieve, sage=sage, checkpoints=str(tmp_path / "none"), tokens=600), made_in(tmp_path / "out"))
+    made = profile(job(None, sieve=sieve, sage=sage, checkpoint_folder=str(tmp_path / "none"), tokens=600), made_in(tmp_path / "out"))
     small, large = made.footprints
     assert (small.random, small.tokens, small.new_tokens, small.working_bytes) == (True, 512, 0, None)  # RoBERTa reads no more
     # 32 layers: 8 x (4096 + 4096) for queries, 8 x (4096 + 1024) for values.
@@ -205,4 +205,4 @@ def test_the_footprint_needs_no_runs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no shape is called 'elsewhere'"):
         profile(job(None, models=["elsewhere"]), tmp_path / "out")
     with pytest.raises(InputError, match="sage: no checkpoint in .*none/sage and no sage=... to take a shape from"):
-        profile(job(None, sieve=sieve, checkpoints=str(tmp_path / "none")), tmp_path / "out")
+        profile(job(None, sieve=sieve, checkpoint_folder=str(tmp_path / "none")), tmp_path / "out")
