@@ -60,6 +60,8 @@ class _Run(NamedTuple):
     folder: Path
     config: dict[str, Any]
     versions: dict[str, str]
+    inputs: Mapping[str, str]
+    """Hashes of the files and folders that it read, by path."""
     ended: dict[str, Ended]
     prints: dict[str, Print]
 
@@ -162,7 +164,9 @@ def _read(name: str, folder: Path, match: Match | None) -> _Run:
     except InputError as error:
         raise InputError(f"{folder}: {error}; a run that was stopped goes on when its command is repeated") from error
     # A rule that is given here takes the place of the runs' own.
-    return _Run(name, folder, {**config, "match": match or config["match"]}, record.get("versions", {}), ended, prints)
+    return _Run(
+        name, folder, {**config, "match": match or config["match"]}, record.get("versions", {}), record.get("inputs", {}), ended, prints
+    )
 
 
 def _require_comparable(runs: Sequence[_Run], allow: Sequence[Ground]) -> list[str]:
@@ -189,7 +193,10 @@ def _require_comparable(runs: Sequence[_Run], allow: Sequence[Ground]) -> list[s
 
 
 def _settings_differences(before: _Run, after: _Run) -> tuple[Difference, ...]:
-    """What differs in the system, in the data set's settings and in versions; a stage's settings are in the system that has it."""
+    """What differs in the system, in the data set's settings, in versions and in the content of files and checkpoints that were read.
+
+    A stage's settings are in the system that has it.
+    """
     return config_differences(_informative(before), _informative(after))
 
 
@@ -197,7 +204,7 @@ def _informative(run: _Run) -> Mapping[str, Any]:
     own = {
         key: value for key, value in run.config.items() if key not in ("out", "sieve", "sage", "predictions", "show", "resamples", "seed")
     }
-    return {**own, "versions": run.versions}
+    return {**own, "versions": run.versions, "inputs": run.inputs}
 
 
 def _show(
