@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eval.metrics import FloatArray, Tally, mean_of_ratios
+from eval.tally import FloatArray, Tally, mean_of_ratios
 
 _BLOCK = 2**22
 """Drawn counts held in memory at once (32 MiB)."""

@@ -18,9 +18,9 @@ from eval.certainty.intervals import Certain, certainty
 from eval.certainty.learn_then_test import Certification, Limits, Need, count, deal, in_order, plan, propose, run_tests, tail, upper_bound
 from eval.certainty.replies import Point, Run, one_each, read_pairs, require_reach, run_of
 from eval.certainty.report import markdown, said
-from eval.certainty.risk import risk_coverage
+from eval.certainty.risk import aurc, risk_coverage
+from eval.outcomes import Match, outcome
 from eval.predict import EXAMPLES, PREDICTIONS
-from eval.score import Match, outcome
 from eval.settings import EvalJob
 from rag.calibration import reliability
 from rag.checkpoint import MANIFEST, sha256
@@ -251,14 +251,20 @@ def _certificate(
 
 def _draw(out: Path, tested: Certification, rows: Readable, half: Half | None, bins: int, console: Console) -> None:
     try:
-        from eval.certainty.figures import plot_certification, plot_reliability, plot_risk_coverage
+        from eval import figures
+        from eval.certainty.figures import plot_certification
     except ImportError:
         console.print("no pictures: matplotlib is not installed; pip install 'sieve-and-sage\\[figures]'")
         return
     plot_certification(tested, out / "certification.png")
     if rows.rows:
-        plot_reliability({"answers": reliability(rows.confidence, rows.correct, bins)}, out / "reliability.png")
-        plot_risk_coverage({"answers": risk_coverage(rows.confidence, rows.correct)}, out / "risk_coverage.png")
+        title = ("Confidence of answers", "mean confidence", "share of right answers")
+        reliable = figures.reliability({title: reliability(rows.confidence, rows.correct, bins)})
+        (out / "reliability.png").write_bytes(figures.png(reliable))
+        curve = risk_coverage(rows.confidence, rows.correct)
+        name = f"AURC {aurc(curve):.3f}, n = {len(rows.rows)}"
+        risky = figures.risk({name: list(zip(curve.coverage.tolist(), curve.risk.tolist(), strict=True))}, "all answers")
+        (out / "risk_coverage.png").write_bytes(figures.png(risky))
 
 
 main = job(certify, CertifyJob, config_name="eval_certify")

@@ -27,9 +27,9 @@ from eval.comparison.comparable import (
 )
 from eval.comparison.tables import Row
 from eval.comparison.transfers import Comparison, Ended, compare_runs, counts
+from eval.outcomes import Match, judge
 from eval.pairs import pairs
 from eval.predict import EXAMPLES, PREDICTIONS
-from eval.score import Match, judge
 from rag.checkpoint import sha256
 from rag.errors import InputError
 from rag.jsonl import iter_records, read_json

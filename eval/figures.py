@@ -16,8 +16,10 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from eval.score import MetricRow
+from eval.cost.pareto import front
+from eval.records import MetricRow
 from eval.side_by_side import Average
+from rag.calibration import Bin
 
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
 MARKS: Final = ("o", "^", "s", "D", "v", "P", "X", "*", "<", ">", "h")
@@ -88,7 +90,7 @@ def pareto(panels: Mapping[str, Sequence[Point]], references: Mapping[str, tuple
         axes = figure.add_subplot(1, len(panels), number, xlabel=time.replace(" (", "\n("), ylabel=title, ylim=(-0.03, 1.03))
         axes.grid(alpha=0.25)
         places = sorted(_points(axes, points))
-        best = [place for place in places if not any(_beats(other, place) for other in places)]
+        best = [place for place, unbeaten in zip(places, front(places), strict=True) if unbeaten]
         label = "no system is both faster and better"
         axes.step(
             [x for x, _ in best], [y for _, y in best], where="post", color="grey", linestyle="--", linewidth=1, label=label, zorder=0
@@ -104,11 +106,6 @@ def pareto(panels: Mapping[str, Sequence[Point]], references: Mapping[str, tuple
     entries = {label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=3, fontsize="small", frameon=False)
     return figure
-
-
-def _beats(other: tuple[float, float], place: tuple[float, float]) -> bool:
-    """Whether a system is at least as fast and as good, and better in one of the two."""
-    return other[0] <= place[0] and other[1] >= place[1] and other != place
 
 
 def _points(axes: Axes, points: Sequence[Point]) -> list[tuple[float, float]]:
@@ -169,21 +166,22 @@ def selective(curves: Mapping[str, Sequence[tuple[float, float]]], points: Seque
     return figure
 
 
-def risk(curves: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
-    """Share of wrong answers among those kept, over the share of examples that they are."""
+def risk(curves: Mapping[str, Sequence[tuple[float, float]]], of: str = "all examples") -> Figure:
+    """Share of wrong answers among those kept, over the share that they are `of`; a mark where all are kept."""
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     label = "risk: wrong answers / answers kept"
-    axes = figure.add_subplot(xlabel="coverage: answers kept / all examples", ylabel=label, xlim=(0, 1.03), ylim=(-0.03, 1.03))
+    axes = figure.add_subplot(xlabel=f"coverage: answers kept / {of}", ylabel=label, xlim=(0, 1.03), ylim=(-0.03, 1.03))
     axes.grid(alpha=0.25)
-    _curves(axes, curves)
+    _curves(axes, curves, marker="o", markersize=5, markevery=[-1])
     _legend(figure, loc="outside lower center", ncols=2, fontsize="small", frameon=False)
     return figure
 
 
-def _curves(axes: Axes, curves: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+def _curves(axes: Axes, curves: Mapping[str, Sequence[tuple[float, float]]], **how: Any) -> None:
     for (name, curve), colour, line in zip(curves.items(), cycle(COLOURS), cycle(LINES), strict=False):
         if curve:
-            axes.plot([x for x, _ in curve], [y for _, y in curve], color=colour, linestyle=line, linewidth=1.5, label=name, zorder=1)
+            x, y = zip(*curve, strict=True)
+            axes.plot(x, y, color=colour, linestyle=line, linewidth=1.5, label=name, zorder=1, **how)
 
 
 def sweep(thresholds: Sequence[float], rates: Mapping[str, Sequence[float | None]], used: Sequence[float]) -> Figure:
@@ -201,11 +199,8 @@ def sweep(thresholds: Sequence[float], rates: Mapping[str, Sequence[float | None
     return figure
 
 
-def reliability(panels: Mapping[tuple[str, str, str], Sequence[tuple[float, float, int, float | None, float | None]]]) -> Figure:
-    """A panel for each (title, label across, label up): share that came true over mean probability, and below it the number in each bin.
-
-    A bin is its lower and upper edge, its number, its mean probability and its share.
-    """
+def reliability(panels: Mapping[tuple[str, str, str], Sequence[Bin]]) -> Figure:
+    """A panel for each (title, label across, label up): share that came true over mean probability, and below it the number in each bin."""
     figure = Figure(figsize=(max(6.4, 4.2 * len(panels)), 4.8), layout="constrained")
     grid = figure.add_gridspec(2, len(panels), height_ratios=(3, 1))
     for column, ((title, across, up), bins) in enumerate(panels.items()):
@@ -213,20 +208,19 @@ def reliability(panels: Mapping[tuple[str, str, str], Sequence[tuple[float, floa
         axes.set_title(title, fontsize="medium")
         axes.grid(alpha=0.25)
         axes.plot([0, 1], [0, 1], color="grey", linestyle=":", label="said as often as it is so")
-        full = [(mean, share) for _, _, _, mean, share in bins if mean is not None and share is not None]
-        axes.plot([mean for mean, _ in full], [share for _, share in full], color=COLOURS[0], marker=MARKS[0], label="measured")
+        axes.plot([b.mean_score for b in bins], [b.frequency for b in bins], color=COLOURS[0], marker=MARKS[0], label="measured")
         axes.legend(loc="upper left", fontsize="small", frameon=False)
         below = figure.add_subplot(grid[1, column], xlabel=across, ylabel="n", xlim=(0, 1))
-        numbers = [n for _, _, n, _, _ in bins]
+        numbers = [b.n for b in bins]
         drawn = below.bar(
-            [low for low, *_ in bins],
+            [b.low for b in bins],
             numbers,
-            width=[high - low for low, high, *_ in bins],
+            width=[b.high - b.low for b in bins],
             align="edge",
             color="#8aa4b8",
             edgecolor="white",
         )
-        below.bar_label(drawn, [str(n) if n else "" for n in numbers], fontsize="small", padding=1)
+        below.bar_label(drawn, [str(n) for n in numbers], fontsize="small", padding=1)
         below.set_ylim(0, max(numbers) * 1.35)
         below.spines[["top", "right"]].set_visible(False)
     return figure

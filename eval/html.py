@@ -14,10 +14,10 @@ from rich.console import Console
 
 from conf.job import job, saved
 from eval.predict import EXAMPLES, PREDICTIONS
+from eval.records import Report
 from eval.report.content import FORMAT, Details, Part, Run, part, total_milliseconds
 from eval.report.curves import curves, judged_rows
 from eval.report.page import FIGURES, PAGE, UNTIMED, write_comparison, write_page
-from eval.score import Report
 from eval.settings import EvalJob
 from rag.errors import InputError
 from rag.jsonl import describe, iter_records, read_examples, read_json

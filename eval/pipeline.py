@@ -8,11 +8,12 @@ from rich.console import Console
 
 from conf.job import job
 from eval.predict import EXAMPLES, predict
+from eval.records import Report
 from eval.report import example_lines, render_table, write_report
 from eval.report.content import Run, details, total_milliseconds
 from eval.report.curves import judged_rows
 from eval.report.page import write_page
-from eval.score import Report, score
+from eval.score import score
 from eval.settings import EvalJob
 from rag.jsonl import Records
 from rag.provenance import command, provenance

@@ -24,6 +24,7 @@ from eval.cost.timing import Pass, Timing, measure
 from eval.cost.usage import usage
 from eval.report import METRIC_TITLES
 from eval.settings import EvalJob
+from eval.side_by_side import Average
 from rag.errors import InputError
 from rag.provenance import command, provenance
 from rag.records import Example
@@ -149,7 +150,8 @@ def _pictures(made: Profile, out: Path, console: Console) -> dict[str, str]:
     if not made.break_even and not made.pareto:
         return {}
     try:
-        from eval.cost.figures import plot_break_even, plot_pareto
+        from eval import figures
+        from eval.cost.figures import plot_break_even
     except ImportError:
         console.print("no pictures: matplotlib is not installed; pip install 'sieve-and-sage\\[figures]'")
         return {}
@@ -158,8 +160,16 @@ def _pictures(made: Profile, out: Path, console: Console) -> dict[str, str]:
         plot_break_even(made.break_even, out / "break_even.png")
         pictures["break_even.png"] = "Where the gate pays for itself"
     if made.pareto:
-        panels = [(METRIC_TITLES[metric], [p for p in made.pareto if p.metric == metric]) for metric in METRICS]
-        plot_pareto([panel for panel in panels if panel[1]], out / "pareto.png")
+        panels = {
+            METRIC_TITLES[metric]: [
+                figures.Point(p.system, Average(value=p.milliseconds, low=p.low, high=p.high, runs=1), p.quality)
+                for p in made.pareto
+                if p.metric == metric
+            ]
+            for metric in dict.fromkeys(point.metric for point in made.pareto)
+        }
+        drawn = figures.pareto(panels, {}, "milliseconds per example (median)")
+        (out / "pareto.png").write_bytes(figures.png(drawn))
         pictures["pareto.png"] = "Quality against time, with the Pareto front"
     return pictures
 

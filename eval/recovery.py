@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from eval.metrics import Judged, Tally
+from eval.metrics import Judged
+from eval.tally import Tally
 from rag.records import Record, RetrievalState, Text
 
 STEPS: Final = ("filtered", "re_retrieved", "escalated", "queued")

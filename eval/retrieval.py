@@ -15,7 +15,7 @@ from rich.table import Table
 
 from conf.job import job
 from eval.bootstrap import interval
-from eval.metrics import Tally
+from eval.tally import Tally
 from rag.checkpoint import sha256
 from rag.errors import InputError
 from rag.jsonl import Journal, iter_records

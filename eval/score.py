@@ -3,7 +3,7 @@
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
@@ -11,18 +11,14 @@ from eval import metrics, recovery
 from eval.bootstrap import interval
 from eval.certainty.confidence import Row, Rows, row_of
 from eval.certainty.intervals import certainty
-from eval.metrics import Judged, Tally
+from eval.metrics import Judged
+from eval.outcomes import MATCHES, Match, judge_by_each_rule
 from eval.pairs import pairs
-from eval.recovery import RecoveryRow, by_distractors, recovery_rows
-from rag import text
-from rag.records import Condition, DocumentLabel, Example, Outcome, Prediction, Reason, Record, RetrievalState, Text
+from eval.records import ConditionRow, DistractorsRow, LatencyRow, MetricRow, Report, ResponseCountsRow
+from eval.recovery import by_distractors, recovery_rows
+from eval.tally import Tally
+from rag.records import GUARD_FAILURES, Condition, Example, Outcome, Prediction, RetrievalState
 
-Match = Literal["exact", "squad", "contains"]
-"""When an answer counts as correct: strict exact match, plain SQuAD exact match, or a gold answer found in it at word boundaries."""
-
-MATCHES: Final[tuple[Match, ...]] = ("exact", "squad", "contains")
-DISTRACTING: Final = frozenset({DocumentLabel.CONFLICT, DocumentLabel.NEGATED, DocumentLabel.ADVERSARIAL})
-GUARD_FAILURES: Final = frozenset(reason for reason in Reason if reason.value.endswith(("_failed", "_timeout")))
 STAGES: Final = ("sieve", "leave_one_out", "judge", "sage", "re_retrieve", "escalate", "total")
 
 
@@ -36,102 +32,6 @@ class _StageTimes:
 
 
 _Times = dict[str, _StageTimes]
-
-
-class MetricRow(Record):
-    """One metric on one set of predictions."""
-
-    name: str
-    value: float | None
-    """None where no example counts: shown as n/a, never as 0."""
-    low: float | None
-    """Lower end of the bootstrap interval."""
-    high: float | None
-    n: int
-    """Examples that count for this metric: its denominator, or for an F1 those that have the class as gold or prediction."""
-    questions: int
-    """Distinct questions among them. The interval resamples all questions, those without such an example too."""
-    undefined: int = 0
-    """Resamples left out of the interval, because no drawn question had an example that counts."""
-    note: str = ""
-
-
-class ResponseCountsRow(Record):
-    """How all examples ended; the six add up to the number of examples."""
-
-    correct_answers: int
-    incorrect_answers: int
-    correct_abstentions: int
-    incorrect_abstentions: int
-    unparsed: int
-    errors: int
-
-
-class ConditionRow(Record):
-    """How the examples of one condition and state ended."""
-
-    condition: Condition
-    state: RetrievalState
-    n: int
-    correct: int
-    wrong: int
-    abstained: int
-    unparsed: int
-    error: int
-    scored: int
-    """Examples that have a Sieve score."""
-    flagged: int
-    """Those of them that the Sieve flagged."""
-
-
-class LatencyRow(Record):
-    """Time of one stage in this run, in milliseconds; a batch's time is shared equally by its items."""
-
-    stage: str
-    n: int
-    """Examples that went through the stage."""
-    mean: float
-    median: float
-    p95: float
-    """95th percentile, linear between the two nearest."""
-    stored: int = 0
-    """Those of the examples whose time is that of an earlier run, which kept the result."""
-
-
-class DistractorsRow(Record):
-    """Recovery on the distracted sets that have one number of distracting documents."""
-
-    distractors: Text
-    """`1`, `2` or `3 or more`."""
-    n: int
-    flagged: int
-    metrics: tuple[MetricRow, ...]
-
-
-class Report(Record):
-    """Everything that one evaluation says."""
-
-    n: int
-    questions: int
-    match: Match
-    """The rule by which an answer counted as correct in everything but `alternatives`."""
-    resamples: int
-    seed: int
-    level: float
-    """Share of resamples inside each interval."""
-    metrics: tuple[MetricRow, ...]
-    alternatives: tuple[MetricRow, ...]
-    """Accuracy by each matching rule, side by side."""
-    counts: ResponseCountsRow
-    conditions: tuple[ConditionRow, ...]
-    reasons: dict[str, int]
-    """Why the system gave no answer, most frequent first; errors are counted apart."""
-    latency: tuple[LatencyRow, ...]
-    notes: tuple[str, ...]
-    recovery: tuple[RecoveryRow, ...] = ()
-    """What was done after a first abstention; empty where nothing was."""
-    distractors: tuple[DistractorsRow, ...] = ()
-    """Recovery by the number of distracting documents; empty where nothing was done after any abstention, or no label is known."""
 
 
 BY_DOCUMENT: Final = (Condition.ANSWERABLE, Condition.UNANSWERABLE, Condition.CONFLICT, Condition.NEGATED, Condition.ADVERSARIAL)
@@ -158,104 +58,6 @@ METRICS: Final[tuple[tuple[str, Callable[[Sequence[Judged]], Tally]], ...]] = (
 )
 BY_DISTRACTORS: Final = (*recovery.METRICS[:2], ("recovery_rate", metrics.recovery_rate), *recovery.METRICS[2:])
 """Metrics that are also given by the number of distracting documents."""
-
-
-def answer_matches(answer: str, golds: Sequence[str], match: Match) -> bool:
-    """Whether the answer matches any gold answer by the rule; containment looks for the gold answer in the answer."""
-    if match == "exact":
-        return bool(text.exact_match(answer, golds))
-    if match == "squad":
-        return bool(text.squad_exact_match(answer, golds))
-    return any(text.contains(answer, gold) for gold in golds)
-
-
-def outcome(example: Example, prediction: Prediction, match: Match = "exact") -> Outcome:
-    """How a prediction ended.
-
-    An answer to a set that is not answerable is wrong whatever it says. Output that could not be read is UNPARSED and bad input is ERROR:
-    never correct, and not abstentions. A guard failure (the Sieve or the Sage crashed or ran out of time) is an abstention.
-    """
-    if prediction.error is not None:
-        return Outcome.ERROR
-    if prediction.reason is Reason.UNPARSED:
-        return Outcome.UNPARSED
-    if prediction.answer is None:
-        return Outcome.ABSTAINED
-    right = example.state is RetrievalState.ANSWERABLE and answer_matches(prediction.answer, example.answers, match)
-    return Outcome.CORRECT if right else Outcome.WRONG
-
-
-def judge(example: Example, prediction: Prediction, match: Match = "exact") -> Judged:
-    """Reduce one example and its prediction to what the metrics read."""
-    answer = prediction.answer if example.answers else None
-    matches = None if answer is None else answer_matches(answer, example.answers, match)
-    return _judged(example, prediction, outcome(example, prediction, match), matches, _answer_f1(example, prediction))
-
-
-def _judge_by_each_rule(example: Example, prediction: Prediction) -> dict[Match, Judged]:
-    """As `judge` by each rule; rules that agree share one row."""
-    if prediction.answer is None or not example.answers:
-        return dict.fromkeys(MATCHES, judge(example, prediction))
-    found: dict[Match, bool] = {rule: answer_matches(prediction.answer, example.answers, rule) for rule in MATCHES}
-    f1 = _answer_f1(example, prediction)
-    ended = {True: Outcome.CORRECT if example.state is RetrievalState.ANSWERABLE else Outcome.WRONG, False: Outcome.WRONG}
-    rows = {matches: _judged(example, prediction, ended[matches], matches, f1) for matches in set(found.values())}
-    return {rule: rows[matches] for rule, matches in found.items()}
-
-
-def _answer_f1(example: Example, prediction: Prediction) -> float | None:
-    return None if prediction.answer is None or not example.answers else text.squad_f1(prediction.answer, example.answers)
-
-
-def _judged(example: Example, prediction: Prediction, ended: Outcome, matches_gold: bool | None, answer_f1: float | None) -> Judged:
-    distracting = distracting_ids(example)
-    return Judged(
-        question_id=example.question_id,
-        gold=example.state,
-        condition=example.condition,
-        outcome=ended,
-        state=prediction.state,
-        reason=prediction.reason,
-        matches_gold=matches_gold,
-        answer_f1=answer_f1,
-        flagged=_flagged(prediction),
-        sage_called=prediction.prompt is not None,
-        filtered=bool(prediction.removed),
-        blamed_share=_blamed_share(example, prediction),
-        labelled=any(document.label is not None for document in example.documents),
-        distractors=len(distracting),
-        removed=len(prediction.removed),
-        removed_distractors=len(distracting.intersection(prediction.removed)),
-        answerable_without=any(document.label is DocumentLabel.ANSWERABLE for document in example.documents),
-        has_gold=bool(example.answers),
-        recovery=prediction.recovery,
-    )
-
-
-def _flagged(prediction: Prediction) -> bool | None:
-    if prediction.sieve_score is None or prediction.threshold is None:
-        return None
-    return prediction.sieve_score >= prediction.threshold
-
-
-def distracting_ids(example: Example) -> frozenset[str]:
-    """Ids of the documents whose label says that they mislead."""
-    return frozenset(document.id for document in example.documents if document.label in DISTRACTING)
-
-
-def _blamed_share(example: Example, prediction: Prediction) -> float | None:
-    distracting = distracting_ids(example)
-    if not distracting or not prediction.blamed:
-        return None
-    return sum(blamed in distracting for blamed in prediction.blamed) / len(prediction.blamed)
-
-
-def pair(examples: Iterable[Example], predictions: Iterable[Prediction]) -> list[tuple[Example, Prediction]]:
-    """Examples with their predictions, sorted by id.
-
-    Raises InputError that names the ids when the two do not match one to one, or when a pair disagrees about its question id.
-    """
-    return sorted(pairs(examples, predictions), key=lambda both: both[0].id)
 
 
 def score(
@@ -340,7 +142,7 @@ def _collect(both: Iterable[tuple[Example, Prediction]], match: Match) -> tuple[
     trust: dict[Rows, list[Row]] = {kind: [] for kind, _ in _KINDS}
     stated = False
     for example, prediction in both:
-        by_rule = _judge_by_each_rule(example, prediction)
+        by_rule = judge_by_each_rule(example, prediction)
         for rule, row in by_rule.items():
             judged[rule].append(row)
         stated = stated or prediction.confidence is not None

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from eval.engine import Local
-from eval.score import Match
+from eval.outcomes import Match
 from eval.sweep import SweepTable
 from rag.settings import Component, InputPath, JobSettings, Target
 

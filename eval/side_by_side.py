@@ -11,8 +11,8 @@ from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from eval.records import MetricRow, Report, ResponseCountsRow
 from eval.report import METRIC_TITLES
-from eval.score import MetricRow, Report, ResponseCountsRow
 from rag import card
 from rag.checkpoint import sha256
 from rag.errors import InputError, nearest

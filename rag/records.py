@@ -2,7 +2,7 @@
 
 import re
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr, model_validator
 
@@ -110,6 +110,10 @@ class Reason(StrEnum):
     """A judge did not finish before its deadline."""
     POLICY = "policy"
     """The system abstains by construction, whatever the documents say."""
+
+
+GUARD_FAILURES: Final = frozenset(reason for reason in Reason if reason.value.endswith(("_failed", "_timeout")))
+"""A stage crashed, hung or said what cannot be used: nothing was found out about the set."""
 
 
 class Record(BaseModel):

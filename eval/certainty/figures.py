@@ -1,7 +1,6 @@
-"""Pictures of confidence, risk, certificates and drift; needs matplotlib, the extra `figures`."""
+"""Pictures of certificates and drift; needs matplotlib, the extra `figures`."""
 
-from collections.abc import Mapping, Sequence
-from itertools import cycle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,50 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from eval.certainty.learn_then_test import Certification, upper_bound
-from eval.certainty.risk import Curve, aurc
-from rag.calibration import Bin
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
-"""Colours that colour-blind readers tell apart (Okabe and Ito 2008), without their yellow, which is too light on paper."""
-LINES = ("-", "--", "-.", ":")
-MARKS = ("o", "^", "s", "D", "v", "P", "X")
-
-
-def plot_reliability(curves: Mapping[str, Sequence[Bin]], path: Path) -> None:
-    """Draw the share of right answers over the mean confidence of each bin, and below it how many answers each bin holds."""
-    figure = Figure(figsize=(5.2, 6), layout="constrained")
-    upper, lower = figure.subplots(2, 1, height_ratios=(3, 1), sharex=True)
-    upper.plot([0, 1], [0, 1], color="grey", linestyle=":", label="calibrated")
-    width = 0.08 / max(1, len(curves))
-    for number, ((name, bins), colour, mark) in enumerate(zip(curves.items(), cycle(COLOURS), cycle(MARKS), strict=False)):
-        means = [part.mean_score for part in bins]
-        upper.plot(means, [part.frequency for part in bins], color=colour, marker=mark, label=f"{name} (n = {sum(p.n for p in bins)})")
-        centres = [part.midpoint + (number - (len(curves) - 1) / 2) * width for part in bins]
-        lower.bar(centres, [part.n for part in bins], width=width, color=colour, alpha=0.85)
-    upper.set(ylabel="share of right answers", xlim=(0, 1), ylim=(-0.02, 1.02))
-    lower.set(xlabel="confidence", ylabel="answers")
-    upper.legend(loc="upper left", fontsize="small")
-    _save(figure, path)
-
-
-def plot_risk_coverage(curves: Mapping[str, Curve], path: Path) -> None:
-    """Draw the share of wrong answers among those kept over the share kept, the most confident first; equal confidences enter together."""
-    figure = Figure(figsize=(5.8, 4.2), layout="constrained")
-    axes = figure.add_subplot(
-        xlabel="coverage: share of answers kept, the most confident first",
-        ylabel="risk: share of kept answers that are wrong",
-        xlim=(0, 1.01),
-        ylim=(-0.02, 1.02),
-    )
-    for (name, curve), colour, line in zip(curves.items(), cycle(COLOURS), cycle(LINES), strict=False):
-        label = f"{name} (AURC {aurc(curve):.3f}, n = {int(curve.sizes.sum())})"
-        axes.plot(
-            curve.coverage, curve.risk, color=colour, linestyle=line, label=label, drawstyle="steps-pre" if len(curve.risk) > 1 else None
-        )
-        axes.plot(curve.coverage[-1], curve.risk[-1], color=colour, marker="o", markersize=4)
-    axes.grid(color="0.9", linewidth=0.6)
-    axes.legend(loc="best", fontsize="small")
-    _save(figure, path)
+from eval.figures import COLOURS, png
 
 
 def plot_certification(tested: Certification, path: Path) -> None:
@@ -85,7 +41,7 @@ def plot_certification(tested: Certification, path: Path) -> None:
     verdict = f"{tested.certified} of {len(tested.points)} points certified" if tested.certified else "nothing certified"
     axes.set_title(f"{verdict}; {tested.tested_on} questions{title}", fontsize="medium")
     figure.legend(loc="outside lower center", ncols=3 if certified else 2, fontsize="x-small")
-    _save(figure, path)
+    path.write_bytes(png(figure))
 
 
 def plot_drift(before: Sequence[float], live: Sequence[float], threshold: float, path: Path) -> None:
@@ -98,9 +54,4 @@ def plot_drift(before: Sequence[float], live: Sequence[float], threshold: float,
         axes.step(ordered, share, where="post", color=colour, linestyle=line, label=f"{name} (n = {len(scores)})")
     axes.axvline(threshold, color="black", linestyle=":", label=f"threshold {threshold:.4g}")
     axes.legend(loc="best", fontsize="small")
-    _save(figure, path)
-
-
-def _save(figure: Figure, path: Path) -> None:
-    # Without the version in it, the same figures give the same bytes.
-    figure.savefig(path, format="png", metadata={"Software": None}, dpi=120)
+    path.write_bytes(png(figure))

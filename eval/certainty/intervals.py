@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 
 from eval.certainty.confidence import Readable, Row, brier, readable
 from eval.certainty.risk import aurc, risk_coverage
-from eval.metrics import FloatArray
+from eval.tally import FloatArray
 from rag.calibration import expected_calibration_error
 
 BINS: Final = 10

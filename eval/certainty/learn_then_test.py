@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.special import bdtr, betaincinv
 
 from eval.certainty.replies import Point, Reply, one_each
-from eval.metrics import FloatArray
+from eval.tally import FloatArray
 
 IntArray = npt.NDArray[np.int64]
 _MOST = 2**16

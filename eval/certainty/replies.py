@@ -5,8 +5,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from eval.outcomes import Match, outcome, pair
 from eval.predict import EXAMPLES, PREDICTIONS
-from eval.score import Match, outcome, pair
 from rag.errors import InputError
 from rag.jsonl import iter_records, read_examples
 from rag.records import Example, Outcome, Prediction, Reason, RetrievalState

@@ -8,9 +8,10 @@ from typing import Final, Literal, NamedTuple
 from pydantic import Field
 
 from eval.bootstrap import difference
-from eval.metrics import Judged, Tally
-from eval.score import GUARD_FAILURES, METRICS
-from rag.records import Outcome, Record, RetrievalState, Text
+from eval.metrics import Judged
+from eval.score import METRICS
+from eval.tally import Tally
+from rag.records import GUARD_FAILURES, Outcome, Record, RetrievalState, Text
 
 
 class Place(StrEnum):

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from eval.cost.latency import draws
-from eval.metrics import FloatArray
+from eval.tally import FloatArray
 from rag.records import Record, Text
 
 POINTS = 101

@@ -8,8 +8,8 @@ import numpy as np
 
 from eval.bootstrap import interval
 from eval.cost.timing import Timing
-from eval.metrics import FloatArray, Tally
 from eval.score import STAGES
+from eval.tally import FloatArray, Tally
 from rag.records import Record, Text
 
 TOTAL = "total"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from eval.score import MetricRow
+from eval.records import MetricRow
 from rag.records import Record, Text
 
 METRICS = ("system_accuracy", "macro_f1")
@@ -24,6 +24,7 @@ class ParetoPoint(Record):
 def pareto(metric: str, quality: Sequence[tuple[str, MetricRow]], times: dict[str, tuple[float, float, float]]) -> list[ParetoPoint]:
     """Points of the systems that have a value; `times` gives the median and its interval by system."""
     known = [(name, row, row.value, times[name]) for name, row in quality if row.value is not None and name in times]
+    unbeaten = front([(time[0], value) for _, _, value, time in known])
     return [
         ParetoPoint(
             system=name,
@@ -32,9 +33,12 @@ def pareto(metric: str, quality: Sequence[tuple[str, MetricRow]], times: dict[st
             milliseconds=time[0],
             low=time[1],
             high=time[2],
-            front=not any(
-                other >= value and others[0] <= time[0] and (other > value or others[0] < time[0]) for _, _, other, others in known
-            ),
+            front=is_unbeaten,
         )
-        for name, row, value, time in known
+        for (name, row, _, time), is_unbeaten in zip(known, unbeaten, strict=True)
     ]
+
+
+def front(places: Sequence[tuple[float, float]]) -> list[bool]:
+    """Of each (time, quality), whether no other is at least as fast and as good, and better in one of the two. Equal ones do not beat each other."""
+    return [not any(time <= own[0] and quality >= own[1] and (time, quality) != own for time, quality in places) for own in places]

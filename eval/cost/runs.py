@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from eval.predict import EXAMPLES, PREDICTIONS
-from eval.score import Report
+from eval.records import Report
 from rag.checkpoint import sha256
 from rag.errors import InputError
 from rag.jsonl import describe, iter_records, read_examples, read_json

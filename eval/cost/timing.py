@@ -10,10 +10,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from eval.cost.memory import PeakMemory
 from eval.cost.parts import forget
-from eval.score import GUARD_FAILURES
 from rag.errors import InputError
 from rag.jsonl import Journal, iter_records
-from rag.records import Example, Prediction, Record, Text
+from rag.records import GUARD_FAILURES, Example, Prediction, Record, Text
 from serve.clock import Clock, now
 from serve.systems import System
 

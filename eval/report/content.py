@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from eval.records import Report
 from eval.report.curves import Curves, Row, curves
 from eval.report.tables import markdown
-from eval.score import Report
 from rag.errors import InputError
 from rag.records import Outcome, Record, RetrievalState
 from rag.settings import Component

@@ -2,22 +2,22 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from eval.metrics import FloatArray, Judged
+from eval.certainty.risk import risk_coverage
+from eval.metrics import Judged
+from eval.outcomes import Match, judge
 from eval.pairs import pairs
-from eval.score import Match, judge
+from eval.tally import FloatArray
+from rag.calibration import reliability
 from rag.records import Example, Outcome, Prediction, Record, RetrievalState
 
 NONE: Final = "none"
 """The column of predictions that name no state."""
 STEPS: Final = 200
 """Steps of the threshold from 0 to 1, and points of a curve at most."""
-BINS: Final = 10
-"""Bins of equal width of a reliability diagram."""
 
 
 class Threshold(Record):
@@ -48,9 +48,9 @@ class Bin(Record):
     low: float
     high: float
     n: int
-    mean: float | None
-    """Mean probability; none in an empty bin."""
-    share: float | None
+    mean_score: float
+    """Mean probability."""
+    frequency: float
     """Share for which it came true."""
 
 
@@ -61,6 +61,7 @@ class Reliability(Record):
     """`sieve`: P(distracted) against sets that are; `sage`: the confidence of answers against those that are correct."""
     n: int
     bins: tuple[Bin, ...]
+    """Those of ten bins of equal width that hold predictions."""
 
 
 class CurvePoint(Record):
@@ -128,11 +129,10 @@ def curves(rows: Sequence[Row]) -> Curves:
         states=confusion([row.judged for row in rows]),
         sweep=sweep(rows),
         reliability=_reliabilities(rows, sure),
-        risk=_kept([_confidence(row) for row in sure], [row.judged.outcome is Outcome.WRONG for row in sure], len(rows)),
-        selective=_kept(
-            [_confidence(row) for row in answerable],
-            [row.judged.outcome is Outcome.CORRECT for row in answerable],
-            sum(row.example.state is RetrievalState.ANSWERABLE for row in rows),
+        risk=_kept(sure, len(rows)),
+        selective=tuple(
+            point.model_copy(update={"value": 1 - point.value})
+            for point in _kept(answerable, sum(row.example.state is RetrievalState.ANSWERABLE for row in rows))
         ),
         unconfident=len(answered) - len(sure),
     )
@@ -182,36 +182,29 @@ def _reliabilities(rows: Sequence[Row], sure: Sequence[Row]) -> tuple[Reliabilit
     said = [(score, true) for score, true in scored if score is not None]
     answers = [(_confidence(row), row.judged.outcome is Outcome.CORRECT) for row in sure]
     kinds: tuple[tuple[Literal["sieve", "sage"], list[tuple[float, bool]]], ...] = (("sieve", said), ("sage", answers))
-    return tuple(Reliability(of=name, n=len(pairs), bins=bins(*zip(*pairs, strict=True))) for name, pairs in kinds if pairs)
+    return tuple(
+        Reliability(
+            of=name,
+            n=len(pairs),
+            bins=tuple(Bin(**part._asdict()) for part in reliability([said for said, _ in pairs], [true for _, true in pairs])),
+        )
+        for name, pairs in kinds
+        if pairs
+    )
 
 
-def bins(probabilities: Sequence[float], true: Sequence[bool]) -> tuple[Bin, ...]:
-    """Ten bins of equal width. Probabilities 0.1, 0.15 and 1.0 are two in the second bin and one in the last."""
-    said, came = np.array(probabilities, dtype=np.float64), np.array(true, dtype=np.float64)
-    # 0.3 * 10 is just below 3 in floats: the edges themselves decide.
-    edges = np.arange(BINS + 1) / BINS
-    places = np.clip(np.searchsorted(edges, said, side="right") - 1, 0, BINS - 1)
-    made = []
-    for place in range(BINS):
-        inside = places == place
-        n = int(inside.sum())
-        mean, share = (float(np.sort(said[inside]).mean()), float(came[inside].mean())) if n else (None, None)
-        made.append(Bin(low=float(edges[place]), high=float(edges[place + 1]), n=n, mean=mean, share=share))
-    return tuple(made)
-
-
-def _kept(confidences: Sequence[float], hits: Sequence[bool], total: int) -> tuple[CurvePoint, ...]:
-    """The share of hits among those kept, as ever less confident ones join, over the share of `total` that they are; at most 200 points."""
-    points, kept, hit = [], 0, 0
-    ordered = sorted(zip(confidences, hits, strict=True), key=lambda both: -both[0])
-    for confidence, tied in groupby(ordered, key=lambda both: both[0]):
-        values = [value for _, value in tied]
-        kept, hit = kept + len(values), hit + sum(values)
-        points.append(CurvePoint(confidence=confidence, kept=kept, coverage=kept / total, value=hit / kept))
-    if len(points) <= STEPS:
-        return tuple(points)
+def _kept(answers: Sequence[Row], total: int) -> tuple[CurvePoint, ...]:
+    """The share of wrong answers among those kept, over the share of `total` that they are; at most 200 points."""
+    if not answers:
+        return ()
+    curve = risk_coverage([_confidence(row) for row in answers], [row.judged.outcome is Outcome.CORRECT for row in answers])
+    kept = np.cumsum(curve.sizes).astype(int)
     # The first and the last stay, and between them those at even distances.
-    return tuple(points[place] for place in np.linspace(0, len(points) - 1, STEPS).round().astype(int))
+    places = np.unique(np.linspace(0, len(kept) - 1, STEPS).round().astype(int))
+    return tuple(
+        CurvePoint(confidence=float(curve.confidence[i]), kept=int(kept[i]), coverage=int(kept[i]) / total, value=float(curve.risk[i]))
+        for i in places
+    )
 
 
 def _confidence(row: Row) -> float:

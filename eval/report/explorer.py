@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from eval.metrics import Judged
+from eval.outcomes import distracting_ids
 from eval.report.curves import NONE, Row
 from eval.report.words import verdict
-from eval.score import distracting_ids
 from rag.records import Document, Outcome, RetrievalState
 
 ENDINGS: Final[Mapping[str, str]] = {
@@ -17,7 +17,7 @@ ENDINGS: Final[Mapping[str, str]] = {
     "unparsed": "unparsed output",
     "errors": "input error",
 }
-"""How an example ends, by the fields of `eval.score.ResponseCountsRow`: each ends in one of the six. First what is right, then what is wrong."""
+"""How an example ends, by the fields of `eval.records.ResponseCountsRow`: each ends in one of the six. First what is right, then what is wrong."""
 
 
 def ending(judged: Judged) -> str:

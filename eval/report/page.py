@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from eval.records import MetricRow
 from eval.report.content import Run, always_abstaining, write_text
 from eval.report.curves import NONE
 from eval.report.explorer import ENDINGS, explorer
 from eval.report.tables import sections, summary
 from eval.report.words import GROUP_ENDS, HEADLINES, METRIC_TITLES, REASON_TITLES
-from eval.score import MetricRow
 from rag.errors import InputError
 from rag.records import Condition, Reason, RetrievalState
 

@@ -1,15 +1,16 @@
 """Which pictures a report has, with what they show in words; needs matplotlib, the extra `figures`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from matplotlib.figure import Figure
 
 from eval import figures
+from eval.records import ConditionRow, MetricRow, Report
 from eval.report.content import Run, always_abstaining
 from eval.report.curves import NONE, CurvePoint, Curves, Reliability
 from eval.report.words import METRIC_TITLES
-from eval.score import ConditionRow, MetricRow, Report
+from rag.calibration import Bin
 from rag.records import RetrievalState
 
 RELIABILITY: Final = {
@@ -64,7 +65,7 @@ def run_pictures(report: Report, curves: Curves) -> list[Picture]:
             "Risk and coverage",
             figures.risk({"answers by confidence": _places(curves.risk)}),
             f"{last.kept} answers of {report.n} examples, the surest first; answers of equal confidence enter together. Any answer to a set "
-            f"that is not answerable counts as wrong{_without_confidence(curves)}.",
+            f"that is not answerable counts as wrong{_without_confidence(curves)}.{_said(rows, 'aurc')}",
             f"All {last.kept} answers: coverage {last.coverage:.3f}, {last.value:.3f} of them wrong.",
         )
     if curves.reliability:
@@ -73,7 +74,7 @@ def run_pictures(report: Report, curves: Curves) -> list[Picture]:
             "Reliability",
             figures.reliability({RELIABILITY[kind.of]: _bins(kind) for kind in curves.reliability}),
             f"Ten bins of equal width ({' and '.join(f'{_OF[kind.of]}, n = {kind.n}' for kind in curves.reliability)}); points of bins with few "
-            "examples say little.",
+            f"examples say little.{_said(rows, 'ece_midpoint', 'ece_mean')}",
             "; ".join(f"{_OF[kind.of]}: {_in_words(kind)}" for kind in curves.reliability),
         )
     if curves.sweep is not None:
@@ -156,8 +157,10 @@ def comparison_pictures(runs: Sequence[Run], time: str) -> list[Picture]:
     add("selective", "Coverage against selective accuracy", figure, caption, alt)
     if any(run.details.curves.risk for run in runs):
         figure = figures.risk({run.name: _places(run.details.curves.risk) for run in runs})
+        areas = [f"{name} {_value(of_run['aurc'])}" for name, of_run in rows.items() if "aurc" in of_run]
         caption = (
-            "Answers by confidence, the surest first; answers of equal confidence enter together. The further right and down, the better."
+            "Answers by confidence, the surest first; answers of equal confidence enter together. The further right and down, the better. "
+            f"{METRIC_TITLES['aurc']}: {', '.join(areas)}."
         )
         ends = [(run.name, run.details.curves.risk[-1]) for run in runs if run.details.curves.risk]
         alt = "; ".join(f"{name}: all answers at coverage {end.coverage:.3f} with risk {end.value:.3f}" for name, end in ends)
@@ -191,19 +194,26 @@ def _pairs(names: Sequence[str], counts: Sequence[int]) -> str:
 
 
 def _value(row: MetricRow) -> str:
-    return "n/a" if row.value is None else f"{row.value:.3f} ({row.low:.3f} to {row.high:.3f})"
+    if row.value is None:
+        return "n/a"
+    return f"{row.value:.3f}" + ("" if row.low is None or row.high is None else f" ({row.low:.3f} to {row.high:.3f})")
+
+
+def _said(rows: Mapping[str, MetricRow], *names: str) -> str:
+    """Figures of the report with their intervals, as sentences; nothing of one that it does not have."""
+    return "".join(f" {METRIC_TITLES[name]} {_value(rows[name])}." for name in names if name in rows)
 
 
 def _places(points: Sequence[CurvePoint]) -> list[tuple[float, float]]:
     return [(point.coverage, point.value) for point in points]
 
 
-def _bins(kind: Reliability) -> list[tuple[float, float, int, float | None, float | None]]:
-    return [(part.low, part.high, part.n, part.mean, part.share) for part in kind.bins]
+def _bins(kind: Reliability) -> list[Bin]:
+    return [Bin(**part.model_dump()) for part in kind.bins]
 
 
 def _in_words(kind: Reliability) -> str:
-    return ", ".join(f"{part.share:.2f} where {part.mean:.2f} was said (n = {part.n})" for part in kind.bins if part.share is not None)
+    return ", ".join(f"{part.frequency:.2f} where {part.mean_score:.2f} was said (n = {part.n})" for part in kind.bins)
 
 
 def _without_confidence(curves: Curves) -> str:

@@ -9,8 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from eval.records import ConditionRow, MetricRow, Report
 from eval.report.words import GROUP_ENDS, HEADLINES, MAIN, MATCH_TITLES, METRIC_TITLES, REASON_TITLES, RECOVERY_TITLES, one_line
-from eval.score import ConditionRow, MetricRow, Report
 from rag.records import Reason, RetrievalState
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eval.metrics import Judged
-from eval.score import Match, distracting_ids, judge, pair
+from eval.outcomes import Match, distracting_ids, judge, pair
 from rag.records import Condition, Example, Outcome, Prediction, Reason, RetrievalState
 
 METRIC_TITLES: Final = {

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, Protocol, get_args, runtime_c
 from pydantic import Field
 
 from rag.errors import InputError, nearest
-from rag.records import Document, Prediction, Query, Reason, RetrievalState
+from rag.records import GUARD_FAILURES, Document, Prediction, Query, Reason, RetrievalState
 from rag.settings import InputPath, Target
 from serve.deadline import attempt
 from serve.systems import System
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 Strategy = Literal["none", "filter", "re_retrieve", "escalate", "queue"]
 
-FOR_PEOPLE_ONLY: Final = frozenset({reason for reason in Reason if reason.value.endswith(("_failed", "_timeout"))} | {Reason.UNPARSED})
+FOR_PEOPLE_ONLY: Final = GUARD_FAILURES | {Reason.UNPARSED}
 """A stage that crashed, hung or could not be read has said nothing about the set, so nothing but a person may answer in its place."""
 
 

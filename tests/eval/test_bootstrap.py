@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from eval import bootstrap
 from eval.bootstrap import difference, interval
-from eval.metrics import SIEVE_CLASSES, Tally, macro_f1
+from eval.metrics import SIEVE_CLASSES, macro_f1
+from eval.tally import Tally
 
 
 def rate(groups: list[str], hits: list[float], counted: list[bool] | None = None) -> Tally:

@@ -9,9 +9,10 @@ import pytest
 
 from conf.job import run_folder
 from eval.html import HtmlJob, page
+from eval.outcomes import Match
 from eval.pipeline import evaluate
 from eval.report import write_report
-from eval.score import Match, score
+from eval.score import score
 from eval.settings import EvalJob
 from rag.errors import InputError
 from rag.jsonl import write_records

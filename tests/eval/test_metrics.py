@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval import metrics
-from eval.metrics import NO_CLASS, SIEVE_CLASSES, STATES, Judged, Tally, class_f1, macro_f1
+from eval.metrics import NO_CLASS, SIEVE_CLASSES, STATES, Judged, class_f1, macro_f1
+from eval.tally import Tally
 from rag.records import Condition, Outcome, Reason, RetrievalState
 
 ANSWERABLE, UNANSWERABLE, DISTRACTED = RetrievalState.ANSWERABLE, RetrievalState.UNANSWERABLE, RetrievalState.DISTRACTED

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from eval.report.content import FORMAT, Details, Part, Run, details, total_milliseconds
-from eval.report.curves import NONE, bins, curves, judged_rows
+from eval.report.curves import NONE, curves, judged_rows
 from eval.report.explorer import ENDINGS, ending, explorer, sample
 from eval.report.page import UNTIMED, comparison_page, run_page, script_json, write_comparison, write_page
 from eval.report.pictures import run_pictures
@@ -303,13 +303,10 @@ def test_predictions_of_equal_confidence_enter_the_curve_together() -> None:
     assert [point.value for point in drawn.risk] == [0.0, pytest.approx(1 / 3)]
     assert [point.value for point in drawn.selective] == [1.0, pytest.approx(2 / 3)]
     assert drawn.unconfident == 1
+    (sage,) = drawn.reliability
+    assert (sage.of, sage.n) == ("sage", 3)
+    assert [(part.low, part.n, part.frequency) for part in sage.bins] == [(0.5, 2, 0.5), (0.9, 1, 1.0)]
     assert drawn.states[0] == (4, 0, 0, 0)
-
-
-def test_bins_hold_their_lower_edge_and_the_last_one_its_upper_too() -> None:
-    made = bins([0.1, 0.3, 0.15, 1.0, 0.95], [True, False, False, True, True])
-    assert [(part.low, part.n, part.share) for part in made if part.n] == [(0.1, 2, 0.5), (0.3, 1, 0.0), (0.9, 2, 1.0)]
-    assert sum(part.n for part in made) == 5
 
 
 def test_report_json_holds_what_the_page_shows_except_the_texts(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from eval import recovery
-from eval.metrics import Judged, Tally
+from eval.metrics import Judged
+from eval.outcomes import judge
 from eval.recovery import by_distractors, recovery_rows
 from eval.report import METRIC_TITLES, render_table
 from eval.report.words import RECOVERY_TITLES
-from eval.score import judge, score
+from eval.score import score
+from eval.tally import Tally
 from rag.records import Condition, Document, DocumentLabel, Example, Outcome, Prediction, Reason, RetrievalState
 
 ANSWERABLE, UNANSWERABLE, DISTRACTED = RetrievalState.ANSWERABLE, RetrievalState.UNANSWERABLE, RetrievalState.DISTRACTED

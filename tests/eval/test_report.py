@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
+from eval.records import Report
 from eval.report import METRIC_TITLES, REASON_TITLES, example_lines, render_table, write_report
-from eval.score import Report, score
+from eval.score import score
 from rag.errors import InputError
 from rag.records import Citation, Condition, Document, DocumentLabel, Example, Prediction, Reason, RetrievalState
 

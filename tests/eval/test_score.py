@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval.score import METRICS, MetricRow, Report, answer_matches, judge, outcome, score
+from eval.outcomes import answer_matches, judge, outcome
+from eval.records import MetricRow, Report
+from eval.score import METRICS, score
 from rag.errors import InputError
 from rag.records import Citation, Condition, Document, DocumentLabel, Example, Outcome, Prediction, Reason, RetrievalState
 
