@@ -37,7 +37,7 @@ def check_overrides(arguments: Sequence[str], settings: type[Settings], config_n
 def _of_another_job(experiment: str, config_name: str) -> str | None:
     """An experiment says in its first lines which job it is of."""
     path = FOLDER / "experiment" / f"{experiment}.yaml"
-    wanted = f"# python -m {config_name.replace('_', '.', 1)} experiment={experiment} "
+    wanted = f"# python -m {'.'.join(config_name.rsplit('_', 1))} experiment={experiment} "
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     if not lines or any(line.startswith(wanted) for line in lines):
         return None

@@ -137,7 +137,11 @@ def test_an_experiment_of_another_job_is_refused_with_its_command() -> None:
         InputError, match=r"experiment=table5 is one of another job: .*python -m sieve.transfer experiment=table5 profile=local"
     ):
         check_overrides(["experiment=table5"], EvalJob, "eval_pipeline")
-    check_overrides(["experiment=table7"], EvalJob, "eval_pipeline")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_own_job_takes_it(name: str) -> None:
+    check_overrides([f"experiment={name}"], SETTINGS[job_of(name)], job_of(name).replace(".", "_"))
 
 
 def test_the_domain_sets_resolve_to_the_papers_models() -> None:
