@@ -106,6 +106,9 @@ def certify(settings: CertifyJob, out: Path) -> Certificate:
     result = _certificate(settings, loaded, other, tested, need, check, [*figures], half)
     record.write(out, result)
     (out / "certificate.md").write_text(markdown(result, figures, half), encoding="utf-8")
+    settings.tracking.log(_drawn(result), result.questions)
+    for name in (record.CERTIFICATE, "certificate.md"):
+        settings.tracking.file(out / name)
     console = Console(width=120)
     console.print(result.said, markup=False, highlight=False)
     _draw(out, tested, readable(rows), half, settings.bins, console)
@@ -247,6 +250,12 @@ def _certificate(
         },
         provenance={"command": command("eval.certify"), **provenance()},
     )
+
+
+def _drawn(result: Certificate) -> dict[str, float | None]:
+    """What a tracker draws of a certificate."""
+    points = sum(point.certified for point in result.points)
+    return {"certified_points": points, "threshold": result.threshold, **{f"calibration/{n}": v for n, v in result.calibration.items()}}
 
 
 def _draw(out: Path, tested: Certification, rows: Readable, half: Half | None, bins: int, console: Console) -> None:

@@ -14,7 +14,7 @@ from pydantic import Field
 from rich.console import Console
 
 from conf.job import RUN_FILE, job, saved_values
-from eval.comparison import tables as tables
+from eval.comparison import tables
 from eval.comparison.comparable import (
     Difference,
     Ground,
@@ -126,9 +126,20 @@ def compare(settings: CompareJob, out: Path) -> Comparisons:
     }
     (out / "compare.json").write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     (out / "compare.md").write_text(tables.markdown(rows, steps, from_first, differences, notes, list(origin.items())), encoding="utf-8")
+    for step in (*steps, *from_first):
+        settings.tracking.log(_figures(step), len(common))
+    for name in ("compare.json", "compare.md"):
+        settings.tracking.file(out / name)
     _show(rows, steps, differences, notes, settings.show)
     Console().print(f"written to {out}", soft_wrap=True, markup=False)
     return Comparisons(rows, steps, from_first)
+
+
+def _figures(step: Comparison) -> dict[str, float | None]:
+    """What a tracker draws of a comparison: differences of the metrics, and how many examples moved."""
+    name = f"{step.after} against {step.before}"
+    moved = {"moved": step.moved, "gains": step.gains, "losses": step.losses}
+    return {f"{name}/{key}": value for key, value in {**{row.name: row.difference for row in step.metrics}, **moved}.items()}
 
 
 def _names(settings: CompareJob) -> tuple[str, ...]:

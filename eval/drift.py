@@ -106,6 +106,9 @@ def look(settings: DriftJob, out: Path) -> Look:
             note = Withdrawn(reason=found.said, date=found.date, look=found.look)
             record.write_record(settings.certificate / WITHDRAWN, note)
     record.write_record(out / "drift.json", found)
+    seen = {name: getattr(found, name) for name in ("distance", "p_distance", "flagged_before", "flagged_live", "p_flagged", "visible")}
+    settings.tracking.log({"withdrawn": found.verdict is Verdict.WITHDRAWN, **seen}, found.look)
+    settings.tracking.file(out / "drift.json")
     console = Console(width=120)
     console.print(f"{found.verdict.value}: {found.said}", markup=False, highlight=False)
     if scores:

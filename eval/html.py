@@ -72,6 +72,7 @@ def page(settings: HtmlJob, out: Path) -> list[Run]:
         write_page(out, runs[0], settings.html_examples)
     else:
         write_comparison(out, runs, UNTIMED if times is None else INTERLEAVED)
+    settings.tracking.file(out / PAGE)
     Console(width=100).print(f"written to {out}: {PAGE}, {FIGURES}/*.png", soft_wrap=True, markup=False)
     return runs
 

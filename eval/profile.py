@@ -16,7 +16,7 @@ from eval.cost.gates import gates
 from eval.cost.latency import speedup, stage_rows, throughput_rows
 from eval.cost.memory import PeakMemory
 from eval.cost.pareto import METRICS, ParetoPoint, pareto
-from eval.cost.report import Profile, Timed, flop_rows, show, write
+from eval.cost.report import PAGE, PROFILE, Profile, Timed, flop_rows, show, write
 from eval.cost.runs import StoredRun, drawn, of_baselines, read_runs
 from eval.cost.settings import ProfileJob
 from eval.cost.stage_flops import stage_flops
@@ -46,9 +46,24 @@ def profile(settings: ProfileJob, out: Path, *, clock: Clock = now) -> Profile:
     console = Console(width=180)
     pictures = _pictures(made, out, console)
     write(out, made, {"command": command("eval.profile"), **provenance(), "device": _device()}, pictures)
+    settings.tracking.log(_figures(made), 0 if made.timed is None else made.timed.examples)
+    for name in (PROFILE, PAGE, *pictures):
+        settings.tracking.file(out / name)
     show(made, console)
     console.print(f"written to {out}", soft_wrap=True, markup=False)
     return made
+
+
+def _figures(made: Profile) -> dict[str, float | None]:
+    """What a tracker draws of a profile."""
+    return {
+        **{f"median_milliseconds/{row.system}/{row.stage}": row.median for row in made.latency},
+        **{f"speedup/{row.system}/{row.baseline}": row.value for row in made.speedups},
+        **{f"examples_per_second/{row.system}/{row.batch_size}": row.examples_per_second for row in made.throughput},
+        **{f"parameters/{row.name}": row.parameters for row in made.footprints},
+        **{f"flops/{row.system}/{row.stage}": row.mean for row in made.flops},
+        **{f"break_even/{row.system}/{row.unit}": row.share for row in made.break_even},
+    }
 
 
 def _of_runs(settings: ProfileJob, folders: Sequence[Path], out: Path, clock: Clock) -> Profile:

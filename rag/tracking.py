@@ -73,6 +73,10 @@ class Tracking:
                 self._start(name, make, run)
             yield
             finished = True
+        except SystemExit:
+            # The job is done, and its exit status is its verdict.
+            finished = True
+            raise
         finally:
             self._tell(lambda tracker: tracker.finish(finished))
             self._trackers.clear()

@@ -15,7 +15,7 @@ from rag.jsonl import read_files
 from rag.provenance import command, provenance
 from rag.settings import Files, InputPath, JobSettings, Settings
 from sieve.card import write_card
-from sieve.measure.audit import Audit, AuditSettings, audit
+from sieve.measure.audit import AUDIT, Audit, AuditSettings, audit
 from sieve.measure.audit_report import markdown, render, write_json
 from sieve.measure.scores import require_same_inputs
 from sieve.predict import load
@@ -64,6 +64,17 @@ def run(settings: AuditJob, out: Path) -> Audit:
     if settings.write_to_checkpoint:
         write_json(settings.checkpoint, figures)
         card.write(settings.checkpoint, write_card(manifest, figures))
+    settings.tracking.log(
+        {
+            "auc": figures.auc,
+            **{f"flagged/{group.group}/{group.source or 'all'}": group.flagged for group in figures.groups},
+            **{f"probe_auc/{probe.name}/{probe.source or 'all'}": probe.auc for probe in figures.probes},
+            "decisions_changed_by_order": figures.flips.decision,
+        },
+        figures.sets,
+    )
+    for name in (AUDIT, "audit.md"):
+        settings.tracking.file(out / name)
     console = Console(width=120)
     console.print(render(figures))
     console.print(f"written to {out}", soft_wrap=True, markup=False)

@@ -21,7 +21,7 @@ from rag.errors import InputError
 from rag.jsonl import read_files
 from rag.provenance import command, provenance
 from rag.records import DocumentLabel, Example, Record, Text
-from rag.settings import Files, RunSettings
+from rag.settings import Files, JobSettings
 from sieve.data import distinct, group_of
 from sieve.measure.groups import should_flag
 from sieve.measure.intervals import Draw, FloatArray, divide, f1, macro_f1, ratio, share
@@ -33,11 +33,9 @@ FALSE = frozenset((DocumentLabel.CONFLICT, DocumentLabel.NEGATED, DocumentLabel.
 """Labels of documents that are to blame in a distracted set."""
 
 
-class CompareJob(MeasureSettings, RunSettings):
+class CompareJob(JobSettings, MeasureSettings):
     """Settings of this job; its documents are labelled."""
 
-    seed: int = 0
-    """Of the bootstrap."""
     checkpoints: Files
     """Folders that `sieve.train` wrote."""
     timed_sets: int = Field(ge=1)
@@ -140,6 +138,13 @@ def run(settings: CompareJob, out: Path) -> Comparison:
     )
     (out / "compare.json").write_text(result.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (out / "compare.md").write_text(markdown(result), encoding="utf-8")
+    for row in rows:
+        kinds = {f"distract_f1/{kind.group}/{kind.source}": kind.distract_f1.value for kind in row.kinds}
+        shares = {name: getattr(row, name).value for name in ("false_positive_rate", "blame_precision", "blame_recall")}
+        costs = {f"cost/{name}": value for name, value in row.cost}
+        settings.tracking.log({f"{row.checkpoint}/{name}": value for name, value in {**kinds, **shares, **costs}.items()}, result.sets)
+    for name in ("compare.json", "compare.md"):
+        settings.tracking.file(out / name)
     show(result, out)
     return result
 

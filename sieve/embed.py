@@ -142,6 +142,9 @@ def run(settings: EmbedJob, out: Path) -> Embeddings:
 
     plot_embeddings(maps, conditions, out / "embed.png")
     (out / "embed.json").write_text(result.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    settings.tracking.log({f"{panel.title}/{n}": getattr(panel, n) for panel in panels for n in ("silhouette", "probe_accuracy")}, 0)
+    for name in ("embed.json", "embed.png"):
+        settings.tracking.file(out / name)
     show(result, out)
     return result
 

@@ -139,6 +139,11 @@ def run(settings: OperatingJob, out: Path) -> Operating:
     )
     (out / "operating.json").write_text(result.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (out / "operating.md").write_text(markdown(result), encoding="utf-8")
+    stored = next(point for point in result.points if point.stored)
+    at_threshold = {name: getattr(stored, name) for name in ("macro_f1", "tpr", "fpr")}
+    settings.tracking.log({"auc": result.auc, "calibration_error": result.after.error, **at_threshold}, result.sets)
+    for name in ("operating.json", "operating.md"):
+        settings.tracking.file(out / name)
     console = Console(width=120)
     table = Table(*HEADER, box=box.SIMPLE_HEAD, pad_edge=False)
     for cells in table_rows(result):

@@ -117,6 +117,11 @@ def run(settings: TransferJob, out: Path) -> Transfer:
     )
     (out / "transfer.json").write_text(result.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (out / "transfer.md").write_text(markdown(result), encoding="utf-8")
+    settings.tracking.log(
+        {f"{row.data}/{row.checkpoint}/{name}": measure.value for row in rows for name, measure in row.measures.items()}, 0
+    )
+    for name in ("transfer.json", "transfer.md"):
+        settings.tracking.file(out / name)
     show(result, out)
     return result
 

@@ -22,6 +22,9 @@ from rag import card
 from rag.errors import InputError
 from rag.records import Record, Text
 
+PROFILE = "profile.json"
+PAGE = "profile.md"
+
 
 class FlopRow(Record):
     """Operations of one stage of one system, on real examples."""
@@ -293,7 +296,7 @@ def write(folder: Path, profile: Profile, origin: Mapping[str, str], pictures: M
     parts["Where the numbers come from"] = card.table(("", ""), list(origin.items()))
     content = {"provenance": dict(origin), "profile": profile.model_dump(mode="json")}
     try:
-        (folder / "profile.json").write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        (folder / "profile.md").write_text(card.render("What the systems cost", parts), encoding="utf-8")
+        (folder / PROFILE).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (folder / PAGE).write_text(card.render("What the systems cost", parts), encoding="utf-8")
     except OSError as error:
         raise InputError(f"{folder}: could not write the profile ({error.strerror}); the times are kept, run it again") from error

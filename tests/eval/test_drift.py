@@ -1,6 +1,7 @@
 """Drift: what holds, what is withdrawn, what stays undecided, and how rarely a certificate is withdrawn for nothing."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,6 +14,7 @@ from eval.drift import EXIT_STATUS, DriftJob, Verdict, compare, look, one_each, 
 from rag.errors import InputError
 from rag.jsonl import write_records
 from rag.records import Prediction, Reason
+from rag.tracking import Run, Tracking
 
 
 def scores(count: int, seed: int, shift: float = 0.0) -> list[float]:
@@ -148,3 +150,29 @@ def test_what_it_refuses(folder: Path, tmp_path: Path) -> None:
     record.write(folder, certificate.model_copy(update={"certified": False, "threshold": None}))
     with pytest.raises(InputError, match="nothing was certified there"):
         look(job(folder, good), tmp_path)
+
+
+def test_trackers_get_the_figures_of_a_look_and_a_withdrawal_is_a_finished_run(folder: Path, tmp_path: Path) -> None:
+    class Noting:
+        def __init__(self) -> None:
+            self.told: list[Any] = []
+
+        def start(self, run: Run) -> None: ...
+
+        def log(self, metrics: Mapping[str, float], step: int) -> None:
+            self.told.append(dict(metrics))
+
+        def file(self, path: Path) -> None:
+            self.told.append(path.name)
+
+        def finish(self, finished: bool) -> None:
+            self.told.append(finished)
+
+    noting = Noting()
+    tracking = Tracking({"own": lambda: noting})
+    drifted = live(tmp_path / "live.jsonl", [*scores(200, 1, shift=0.2)])
+    with pytest.raises(SystemExit, match="3"), tracking.running(Run("eval_drift", tmp_path, {}, {})):
+        run(job(folder, drifted, tracking=tracking), tmp_path)
+    figures, *rest = noting.told
+    assert figures["withdrawn"] == 1 and figures["flagged_live"] > figures["flagged_before"]
+    assert rest == ["drift.json", True]
