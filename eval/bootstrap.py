@@ -32,7 +32,7 @@ def interval(tally: Tally, *, resamples: int = 1000, seed: int = 0, level: float
     if not tally.defined:
         raise ValueError("expected at least one row that counts for this metric, got none")
     _, sums = _question_sums(tally)
-    return _percentiles(mean_of_ratios(_resampled(sums, resamples, seed)), level)
+    return percentiles(mean_of_ratios(_resampled(sums, resamples, seed)), level)
 
 
 def difference(first: Tally, second: Tally, *, resamples: int = 1000, seed: int = 0, level: float = 0.95) -> Interval:
@@ -48,7 +48,7 @@ def difference(first: Tally, second: Tally, *, resamples: int = 1000, seed: int 
         raise ValueError(f"expected the same questions on both sides, only one has: {', '.join(unpaired[:5])} ({len(unpaired)} in all)")
     drawn = _resampled(np.hstack([sums, other_sums]), resamples, seed)
     width = sums.shape[1]
-    return _percentiles(mean_of_ratios(drawn[:, :width]) - mean_of_ratios(drawn[:, width:]), level)
+    return percentiles(mean_of_ratios(drawn[:, :width]) - mean_of_ratios(drawn[:, width:]), level)
 
 
 def _question_sums(tally: Tally) -> tuple[tuple[str, ...], FloatArray]:
@@ -92,6 +92,12 @@ def _resampled(sums: FloatArray, resamples: int, seed: int) -> FloatArray:
     return np.vstack(totals)
 
 
+def draws(questions: int, resamples: int, seed: int) -> FloatArray:
+    """How often each resample draws each question, [resamples, questions]: for figures that are no ratios of sums."""
+    counts = np.random.default_rng(seed).multinomial(questions, np.full(questions, 1 / questions), size=resamples)
+    return counts.astype(np.float64)
+
+
 def _distinct(sums: FloatArray) -> tuple[FloatArray, npt.NDArray[np.intp]]:
     """Distinct rows in the order of their columns, and how often each occurs: `np.unique` by rows, which is slow where rows are many."""
     radix = sums.max(axis=0) + 1
@@ -104,7 +110,8 @@ def _distinct(sums: FloatArray) -> tuple[FloatArray, npt.NDArray[np.intp]]:
     return sums[first], sizes
 
 
-def _percentiles(values: FloatArray, level: float) -> Interval:
+def percentiles(values: FloatArray, level: float) -> Interval:
+    """The interval that holds a share `level` of resampled values, as many below as above; those that are not a number count as undefined."""
     if not 0 < level < 1:
         raise ValueError(f"level: expected a share between 0 and 1, got {level}")
     defined = values[~np.isnan(values)]

@@ -30,6 +30,7 @@ from eval.comparison.transfers import Comparison, Ended, compare_runs, counts
 from eval.outcomes import Match, judge
 from eval.pairs import pairs
 from eval.predict import EXAMPLES, PREDICTIONS
+from eval.report.words import one_line
 from rag.checkpoint import sha256
 from rag.errors import InputError
 from rag.jsonl import iter_records, read_json
@@ -169,7 +170,7 @@ def _read(name: str, folder: Path, match: Match | None) -> _Run:
     ended, prints = {}, {}
     try:
         for example, prediction in pairs(iter_records(folder / EXAMPLES, Example), iter_records(folder / PREDICTIONS, Prediction)):
-            question = tables.one_line(example.question)
+            question = one_line(example.question, tables.QUESTION)
             ended[example.id] = Ended(example.question_id, question, judge(example, prediction, match or config["match"]))
             prints[example.id] = print_of(example)
     except InputError as error:

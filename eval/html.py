@@ -3,7 +3,6 @@
 `python -m eval.html 'runs=[runs/a,runs/b]' out=runs/page`: several runs side by side; `runs=runs/a`: the page of that run.
 """
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,8 +13,7 @@ from rich.console import Console
 
 from conf.job import job, saved
 from eval.predict import EXAMPLES, PREDICTIONS
-from eval.records import Report
-from eval.report.content import FORMAT, Details, Part, Run, part, total_milliseconds
+from eval.report.content import REPORT, Details, Part, Run, part, read_report, total_milliseconds
 from eval.report.curves import curves, judged_rows
 from eval.report.page import FIGURES, PAGE, UNTIMED, write_comparison, write_page
 from eval.settings import EvalJob
@@ -79,17 +77,12 @@ def page(settings: HtmlJob, out: Path) -> list[Run]:
 
 def _read(name: str, folder: Path, times: Mapping[str, float] | None) -> Run:
     """A run from its folder. What is drawn is made again from its predictions, so that runs from before this page have one too."""
-    path = folder / "report.json"
-    content = read_json(path)
-    if not isinstance(content, dict) or "report" not in content:
-        raise InputError(f"{path}: expected a report that eval.pipeline wrote")
-    if content.get("format", FORMAT) != FORMAT:
-        raise InputError(f"{path}: expected a report of format {FORMAT}, got format {content['format']}; score its predictions again")
+    path = folder / REPORT
+    report, content = read_report(path)
     try:
-        report = Report.model_validate_json(json.dumps(content["report"]))
         system, dataset, predictions = _origin(folder, content)
     except ValidationError as error:
-        raise InputError(f"{path}: {describe(error, Report)}") from error
+        raise InputError(f"{path}: {describe(error, Part)}") from error
     beside = predictions.with_name(EXAMPLES)
     if not (predictions.is_file() and beside.is_file()):
         raise InputError(f"{folder}: expected {EXAMPLES} and {PREDICTIONS}, found them neither here nor where they were scored from")

@@ -6,17 +6,16 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Final
 
-from pydantic import ValidationError
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from eval.records import MetricRow, Report, ResponseCountsRow
 from eval.report import METRIC_TITLES
+from eval.report.content import REPORT, read_report, total_milliseconds
 from rag import card
 from rag.checkpoint import sha256
 from rag.errors import InputError, nearest
-from rag.jsonl import describe, read_json
 from rag.records import Record
 
 COUNTS: Final = ("answers right / wrong", "abstentions right / wrong", "ms per example")
@@ -61,14 +60,7 @@ class Row(Record):
 
 def read(folder: Path, metrics: Iterable[str]) -> tuple[Run, Report]:
     """A run's folder as a row's content, and its whole report. Raises InputError for a folder without a report."""
-    path = folder / "report.json"
-    content = read_json(path)
-    if not isinstance(content, dict) or "report" not in content:
-        raise InputError(f"{path}: expected a report that eval.pipeline wrote")
-    try:
-        report = Report.model_validate_json(json.dumps(content["report"]))
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe(error, Report)}") from error
+    report, content = read_report(folder / REPORT)
     wanted = set(metrics)
     run = Run(
         folder=str(folder),
@@ -76,7 +68,7 @@ def read(folder: Path, metrics: Iterable[str]) -> tuple[Run, Report]:
         n=report.n,
         questions=report.questions,
         counts=report.counts,
-        milliseconds=next((row.mean for row in report.latency if row.stage == "total"), None),
+        milliseconds=total_milliseconds(report),
         metrics={row.name: row for row in report.metrics if row.name in wanted},
     )
     return run, report

@@ -1,6 +1,6 @@
 """Write the model card of a checkpoint: what any stage can say from its manifest, in Markdown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from rag.checkpoint import Manifest
@@ -9,10 +9,11 @@ from rag.errors import InputError
 CARD = "README.md"
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown; bars and line breaks in cells are made harmless."""
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> str:
+    """A table in Markdown, the columns of `right` aligned to the right; bars and line breaks in cells are made harmless."""
     cells = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [list(header), ["---"] * len(header), *cells])
+    rule = ["---:" if column in right else "---" for column in range(len(header))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [list(header), rule, *cells])
 
 
 def render(title: str, sections: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array
 
+from eval.bootstrap import percentiles
 from eval.certainty.confidence import Readable, Row, brier, readable
 from eval.certainty.risk import aurc, risk_coverage
 from eval.tally import FloatArray
@@ -77,12 +78,11 @@ def certainty(rows: Sequence[Row], questions: Sequence[str], *, suffix: str = ""
         ("aurc", aurc(risk_coverage(kept.confidence, kept.correct)), _aurc),
     )
     named = len({row.question_id for row in kept.rows})
-    return [
-        Certain(
-            f"{name}{suffix}", value, *_percentiles([statistic(counts, groups) for counts in drawn], level, len(kept.rows), named), note
-        )
-        for name, value, statistic in figures
-    ]
+    made = []
+    for name, value, statistic in figures:
+        low, high, undefined = percentiles(np.concatenate([statistic(counts, groups) for counts in drawn]), level)
+        made.append(Certain(f"{name}{suffix}", value, low, high, len(kept.rows), named, undefined, note))
+    return made
 
 
 def _groups(kept: Readable, questions: Sequence[str]) -> _Groups:
@@ -163,14 +163,3 @@ def _aurc(counts: _Counts, groups: _Groups) -> FloatArray:
     kept = np.cumsum(sizes, axis=1)
     risk = np.divide(np.cumsum(counts.wrong, axis=1), kept, out=np.zeros_like(kept), where=kept > 0)
     return _ratio((risk * sizes).sum(axis=1), counts)
-
-
-def _percentiles(blocks: Sequence[FloatArray], level: float, n: int, questions: int) -> tuple[float | None, float | None, int, int, int]:
-    """Low, high, n, questions and undefined resamples, in the order of `Certain`."""
-    values = np.concatenate(blocks)
-    defined = values[~np.isnan(values)]
-    undefined = len(values) - len(defined)
-    if not len(defined):
-        return None, None, n, questions, undefined
-    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high), n, questions, undefined

@@ -10,6 +10,7 @@ from rich.text import Text as Shown
 from eval.comparison.comparable import Difference
 from eval.comparison.transfers import Comparison, Counts, MetricDifference, Transfer
 from eval.report import METRIC_TITLES
+from eval.report.words import one_line
 from rag import card
 from rag.records import Record, Text
 
@@ -66,7 +67,7 @@ def transfer_rows(transfers: Sequence[Transfer], show: int | None = None) -> lis
     rows: list[tuple[str, ...]] = []
     for transfer in transfers:
         shown = transfer.moved if show is None else transfer.moved[:show]
-        rows += [(transfer.origin.value, transfer.target.value, m.id, one_line(m.question), m.effect) for m in shown]
+        rows += [(transfer.origin.value, transfer.target.value, m.id, one_line(m.question, QUESTION), m.effect) for m in shown]
         if len(transfer.moved) > len(shown):
             rows.append((transfer.origin.value, transfer.target.value, f"and {len(transfer.moved) - len(shown)} more", "", ""))
     return rows
@@ -115,12 +116,6 @@ def terminal(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequenc
     for row in rows:
         table.add_row(*map(Shown, row))
     return table
-
-
-def one_line(value: str, limit: int = QUESTION) -> str:
-    """Untrusted text in one line: no control characters, cut with a mark."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in value).split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def _number(value: float | None) -> str:

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from eval.cost.latency import draws
+from eval.bootstrap import draws, percentiles
 from eval.tally import FloatArray
 from rag.records import Record, Text
 
@@ -179,6 +179,5 @@ def _quantiles(crossings: FloatArray, level: float) -> tuple[float | None, float
 
 def _point(gate: Gate, resampled: Gate, share: float, level: float) -> CurvePoint:
     cost = float(gate.cost(share))
-    drawn = resampled.cost(share)
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]) if len(drawn) else (cost, cost)
-    return CurvePoint(share=share, cost=cost, low=float(low), high=float(high))
+    low, high, _ = percentiles(np.asarray(resampled.cost(share)), level)
+    return CurvePoint(share=share, cost=cost, low=cost if low is None else low, high=cost if high is None else high)

@@ -6,7 +6,7 @@ from statistics import median
 
 import numpy as np
 
-from eval.bootstrap import interval
+from eval.bootstrap import draws, interval, percentiles
 from eval.cost.timing import Timing
 from eval.score import STAGES
 from eval.tally import FloatArray, Tally
@@ -151,14 +151,9 @@ def median_interval(
     ordered = np.array([values[example] for example in examples])
     names, place = np.unique(np.array([questions[example] for example in examples]), return_inverse=True)
     medians = weighted_medians(ordered, draws(len(names), resamples, seed)[:, place])
-    low, high = np.quantile(medians, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
-
-
-def draws(questions: int, resamples: int, seed: int) -> FloatArray:
-    """How often each resample draws each question, [resamples, questions]."""
-    counts = np.random.default_rng(seed).multinomial(questions, np.full(questions, 1 / questions), size=resamples)
-    return counts.astype(np.float64)
+    low, high, _ = percentiles(medians, level)
+    assert low is not None and high is not None, "every resample has a median"
+    return low, high
 
 
 def weighted_medians(ordered: FloatArray, weights: FloatArray) -> FloatArray:

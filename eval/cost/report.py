@@ -3,11 +3,9 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from eval.cost.break_even import BreakEven
 from eval.cost.flops import DECODERS, ENCODERS, FORMULAS
@@ -18,12 +16,15 @@ from eval.cost.pareto import ParetoPoint
 from eval.cost.stage_flops import StageFlops
 from eval.cost.usage import Usage
 from eval.report import METRIC_TITLES
+from eval.report.tables import Section, markdown_table, render_sections
 from rag import card
 from rag.errors import InputError
 from rag.records import Record, Text
 
 PROFILE = "profile.json"
 PAGE = "profile.md"
+WORDS: Final = frozenset({0, 1})
+"""Columns of words where a table begins with two."""
 
 
 class FlopRow(Record):
@@ -65,15 +66,6 @@ class Profile(Record):
     break_even: tuple[BreakEven, ...] = ()
     pareto: tuple[ParetoPoint, ...] = ()
     notes: tuple[Text, ...] = ()
-
-
-class Section(NamedTuple):
-    """A table with its title and what a reader must know."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    note: str = ""
 
 
 def flop_rows(counts: Sequence[StageFlops]) -> list[FlopRow]:
@@ -122,18 +114,19 @@ def _times(profile: Profile) -> list[Section]:
         for r in profile.throughput
     ]
     return [
-        Section("Milliseconds per example", ("system", "stage", "median", "interval", "mean", "p95", "n"), latency, how),
+        Section("Milliseconds per example", ("system", "stage", "median", "interval", "mean", "p95", "n"), latency, WORDS, notes=(how,)),
         Section(
             "Speedup: how many times as long the baseline takes",
             ("system", "baseline", "speedup", "interval", "n", "questions"),
             speedups,
-            "Of the same examples in this run, resampled in pairs. Times of separate runs are not compared.",
+            WORDS,
+            notes=("Of the same examples in this run, resampled in pairs. Times of separate runs are not compared.",),
         ),
         Section(
             "Throughput",
             ("system", "batch size", "examples a second", "peak MiB above weights", "calls", "failed"),
             throughput,
-            f"Peak memory: {TITLES.get(timed.memory, timed.memory)}.",
+            notes=(f"Peak memory: {TITLES.get(timed.memory, timed.memory)}.",),
         ),
     ]
 
@@ -165,7 +158,7 @@ def _footprint(rows: Sequence[Footprint]) -> Section:
     }
     formulas = " ".join(f"Closed form, {kind}: {FORMULAS[kind]}" for kind in kinds)
     how = "; ".join(dict.fromkeys(TITLES.get(row.memory, row.memory) for row in rows))
-    return Section("Footprint", header, cells, f"Working memory: {how}. {formulas}")
+    return Section("Footprint", header, cells, WORDS | {len(header) - 1}, notes=(f"Working memory: {how}. {formulas}",))
 
 
 def _flops(rows: Sequence[FlopRow]) -> Section:
@@ -173,7 +166,8 @@ def _flops(rows: Sequence[FlopRow]) -> Section:
         "Operations per example, counted on real ones",
         ("system", "stage", "GFLOPs", "n"),
         [(row.system, row.stage, f"{row.mean / 1e9:.2f}", str(row.n)) for row in rows],
-        "`sage` is counted on every set, also where the gate kept it from the Sage; `spent` is what the run went through.",
+        WORDS,
+        notes=("`sage` is counted on every set, also where the gate kept it from the Sage; `spent` is what the run went through.",),
     )
 
 
@@ -194,7 +188,13 @@ def _usage(rows: Sequence[Usage]) -> Section:
         "completion tokens out",
         "other tokens",
     )
-    return Section("Calls and tokens of the whole run", header, cells, "In brackets: by example; by question that got an answer.")
+    return Section(
+        "Calls and tokens of the whole run",
+        header,
+        cells,
+        frozenset({0, 8}),
+        notes=("In brackets: by example; by question that got an answer.",),
+    )
 
 
 def _gates(rows: Sequence[BreakEven]) -> Section:
@@ -230,7 +230,10 @@ def _gates(rows: Sequence[BreakEven]) -> Section:
         "From which share of distracted sets the Sieve pays for itself",
         header,
         cells,
-        "Against the same Sage without a gate. `interval`: of the share from which on it pays; `never`: share of resamples in which it never does.",
+        notes=(
+            "Against the same Sage without a gate. "
+            "`interval`: of the share from which on it pays; `never`: share of resamples in which it never does.",
+        ),
     )
 
 
@@ -246,7 +249,7 @@ def _points(points: Sequence[ParetoPoint]) -> Section:
         for p in points
     ]
     note = "Quality is that of the run's own report, on all its examples; time is of this run."
-    return Section("Quality against time", ("metric", "system", "quality", "median ms", "on the front"), cells, note)
+    return Section("Quality against time", ("metric", "system", "quality", "median ms", "on the front"), cells, WORDS, notes=(note,))
 
 
 def _with_interval(value: float | None, low: float | None, high: float | None, digits: int) -> str:
@@ -273,14 +276,7 @@ def _ratio(count: int | None, closed: int | None) -> str:
 
 def show(profile: Profile, console: Console) -> None:
     """Print all tables."""
-    for section in sections(profile):
-        table = Table(*section.header, box=box.SIMPLE_HEAD, pad_edge=False)
-        for row in section.rows:
-            table.add_row(*row)
-        console.print(section.title, style="bold", markup=False)
-        console.print(table)
-        if section.note:
-            console.print(section.note, style="dim", markup=False)
+    console.print(render_sections(sections(profile)))
     for note in profile.notes:
         console.print(note, markup=False)
 
@@ -288,10 +284,7 @@ def show(profile: Profile, console: Console) -> None:
 def write(folder: Path, profile: Profile, origin: Mapping[str, str], pictures: Mapping[str, str]) -> None:
     """Write profile.json and profile.md; `pictures` are titles by file name. Raises InputError when the disk refuses."""
     parts = {"": "\n\n".join(profile.notes)}
-    parts |= {
-        section.title: card.table(section.header, section.rows) + (f"\n\n{section.note}" if section.note else "")
-        for section in sections(profile)
-    }
+    parts |= {section.title: markdown_table(section) for section in sections(profile)}
     parts |= {title: f"![{title}]({name})" for name, title in pictures.items()}
     parts["Where the numbers come from"] = card.table(("", ""), list(origin.items()))
     content = {"provenance": dict(origin), "profile": profile.model_dump(mode="json")}

@@ -1,21 +1,17 @@
 """Read what runs of `eval.pipeline` left in their folders: the examples they share, their predictions and reports."""
 
-import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from eval.predict import EXAMPLES, PREDICTIONS
 from eval.records import Report
+from eval.report.content import REPORT, read_report
 from rag.checkpoint import sha256
 from rag.errors import InputError
-from rag.jsonl import describe, iter_records, read_examples, read_json
+from rag.jsonl import iter_records, read_examples
 from rag.records import Example, Prediction
-
-REPORT = "report.json"
 
 
 class StoredRun(NamedTuple):
@@ -47,19 +43,9 @@ def read_runs(folders: Sequence[Path], names: Sequence[str] | None) -> tuple[lis
 
 
 def _read(name: str, folder: Path) -> StoredRun:
-    path = folder / PREDICTIONS
+    path, report = folder / PREDICTIONS, folder / REPORT
     predictions = {p.id: p for p in iter_records(path, Prediction)} if path.is_file() else {}
-    return StoredRun(name, folder, predictions, _report(folder / REPORT))
-
-
-def _report(path: Path) -> Report | None:
-    if not path.is_file():
-        return None
-    content = read_json(path)
-    try:
-        return Report.model_validate_json(json.dumps(content["report"] if isinstance(content, dict) and "report" in content else content))
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe(error, Report)}") from error
+    return StoredRun(name, folder, predictions, read_report(report)[0] if report.is_file() else None)
 
 
 def drawn(examples: Sequence[Example], limit: int | None, seed: int) -> list[Example]:

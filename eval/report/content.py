@@ -4,15 +4,19 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from pydantic import ValidationError
 
 from eval.records import Report
 from eval.report.curves import Curves, Row, curves
 from eval.report.tables import markdown
 from rag.errors import InputError
+from rag.jsonl import describe, read_json
 from rag.records import Outcome, Record, RetrievalState
 from rag.settings import Component
 
+REPORT: Final = "report.json"
 FORMAT: Final = 1
 """Of report.json; a reader of another format refuses it by name. Files without the key came before it."""
 
@@ -74,6 +78,19 @@ def part(component: Component) -> Part:
     return Part(name=name, settings={key: "/".join(v.parts[-2:]) if isinstance(v, Path) else str(v) for key, v in given.items()})
 
 
+def read_report(path: Path) -> tuple[Report, dict[str, Any]]:
+    """The report in report.json, and the whole content. Raises InputError for a file that `write_report` did not write, or another version's."""
+    content = read_json(path)
+    if not isinstance(content, dict) or "report" not in content:
+        raise InputError(f"{path}: expected a report that eval.pipeline wrote")
+    if content.get("format", FORMAT) != FORMAT:
+        raise InputError(f"{path}: expected a report of format {FORMAT}, got format {content['format']}; score its predictions again")
+    try:
+        return Report.model_validate_json(json.dumps(content["report"])), content
+    except ValidationError as error:
+        raise InputError(f"{path}: {describe(error, Report)}") from error
+
+
 def write_report(folder: Path, report: Report, provenance: Mapping[str, str], more: Details | None = None) -> None:
     """Write report.json and report.md into `folder`, each complete or not at all.
 
@@ -82,7 +99,7 @@ def write_report(folder: Path, report: Report, provenance: Mapping[str, str], mo
     content = {"format": FORMAT, "provenance": dict(provenance), "report": report.model_dump(mode="json")}
     if more is not None:
         content |= more.model_dump(mode="json")
-    write_text(folder / "report.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_text(folder / REPORT, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     write_text(folder / "report.md", markdown(report, provenance, "" if more is None else more.title))
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from eval.records import ConditionRow, MetricRow, Report
 from eval.report.words import GROUP_ENDS, HEADLINES, MAIN, MATCH_TITLES, METRIC_TITLES, REASON_TITLES, RECOVERY_TITLES, one_line
+from rag import card
 from rag.records import Reason, RetrievalState
 
 
@@ -29,8 +30,13 @@ class Section(NamedTuple):
 
 def render_table(report: Report) -> RenderableType:
     """The report as tables for a terminal of 100 columns."""
-    blocks: list[RenderableType] = [Text(summary(report))]
-    for section in sections(report):
+    return Group(Text(summary(report)), render_sections(sections(report)))
+
+
+def render_sections(sections: Sequence[Section]) -> RenderableType:
+    """Tables for a terminal, each with its title above and its notes below."""
+    blocks: list[RenderableType] = []
+    for section in sections:
         notes = [Padding(Text(note, style="dim"), (0, 0, 0, 2)) for note in section.notes]
         blocks += [Text(), Text(section.title, style="bold"), _rich_table(section), *notes]
     return Group(*blocks)
@@ -160,8 +166,8 @@ def markdown(report: Report, provenance: Mapping[str, str], title: str = "") -> 
     folded = [*([_metric_section("Further metrics", rest, report.resamples)] if rest else []), *others]
     origin = "\n".join(f"- {name}: `{one_line(value)}`" for name, value in provenance.items())
     blocks = [f"# Evaluation report{title and ': '}{one_line(title)}", headline(report), summary(report)]
-    blocks += [f"## {section.title}\n\n{_markdown_table(section)}" for section in main]
-    blocks += [_folded(section.title, _markdown_table(section)) for section in folded]
+    blocks += [f"## {section.title}\n\n{markdown_table(section)}" for section in main]
+    blocks += [_folded(section.title, markdown_table(section)) for section in folded]
     blocks.append(_folded("Where the numbers come from", origin))
     return "\n\n".join(blocks) + "\n"
 
@@ -181,12 +187,7 @@ def _folded(title: str, body: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
-def _markdown_table(section: Section) -> str:
-    lines = [_markdown_row(section.header)]
-    lines.append("|" + "|".join(" :--- " if index in section.left else " ---: " for index in range(len(section.header))) + "|")
-    lines += map(_markdown_row, section.rows)
-    return "\n\n".join(["\n".join(lines), *section.notes])
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+def markdown_table(section: Section) -> str:
+    """The table with its notes, in Markdown."""
+    right = set(range(len(section.header))) - section.left
+    return "\n\n".join([card.table(section.header, section.rows, right), *section.notes])
