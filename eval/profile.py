@@ -12,7 +12,7 @@ from rich.console import Console
 from conf.job import job, saved
 from eval.cost import parts
 from eval.cost.footprint import Batch, Footprint, footprint, of_names, of_profile
-from eval.cost.gates import gates
+from eval.cost.gates import STAGES, gates
 from eval.cost.latency import speedup, stage_rows, throughput_rows
 from eval.cost.memory import PeakMemory
 from eval.cost.pareto import METRICS, ParetoPoint, pareto
@@ -104,7 +104,7 @@ def _of_runs(settings: ProfileJob, folders: Sequence[Path], out: Path, clock: Cl
         ),
         break_even=tuple(pays),
         pareto=tuple(_points(runs, {row.system: (row.median, row.low, row.high) for row in latency if row.stage == "total"})),
-        notes=(*_failures(timings), *_unfinished(runs, examples), *notes),
+        notes=(*_failures(timings), *_unfinished(runs, examples), *_uncounted(runs), *notes),
     )
 
 
@@ -158,6 +158,12 @@ def _unfinished(runs: Sequence[StoredRun], examples: Sequence[Example]) -> list[
         for run in runs
         if len(run.predictions) < len(examples)
     ]
+
+
+def _uncounted(runs: Sequence[StoredRun]) -> list[str]:
+    """Stages whose operations are not counted, since only those of the Sieve and the Sage are."""
+    others = {run.name: sorted({stage for p in run.predictions.values() for stage in p.timings} - {*STAGES, "total"}) for run in runs}
+    return [f"{name}: the operations of {', '.join(stages)} are not counted." for name, stages in others.items() if stages]
 
 
 def _pictures(made: Profile, out: Path, console: Console) -> dict[str, str]:

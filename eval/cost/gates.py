@@ -34,6 +34,13 @@ def gates(
             else:
                 own = [row for row in counts if row.system == run.name]
                 costs = {stage: {row.example: float(row.stages[stage]) for row in own if stage in row.stages} for stage in STAGES}
+            followed = sorted({step for p in run.predictions.values() for step in p.recovery if step != "filtered"})
+            if followed:
+                notes += [
+                    f"{run.name}: where it pays for itself is not told, because what followed a flag ({', '.join(followed)}) costs too; profile the "
+                    "run of its gated system alone."
+                ] * (unit == units[0])
+                continue
             sets = gate_sets(examples, run.predictions, costs)
             unseen = not costs["leave_one_out"] and any("leave_one_out" in p.timings for p in run.predictions.values())
             row = None if unseen else break_even(run.name, unit, sets, resamples=resamples, seed=seed)

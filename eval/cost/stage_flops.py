@@ -12,6 +12,7 @@ from rag.jsonl import Journal, iter_records
 from rag.records import Example, Prediction, Record, Text
 from rag.render import evidence
 from serve.systems import System
+from serve.systems.recovery import Recovery
 
 logger = logging.getLogger(__name__)
 
@@ -26,18 +27,22 @@ class StageFlops(Record):
     stages: dict[Text, int]
     """`sieve`, `leave_one_out` where the run looked for a document to blame, and `sage`, also where the gate kept the set from it."""
     spent: int
-    """Of the stages that the run went through."""
+    """Of those of them that the run went through; `leave_one_out` once, however many documents were removed one after the other."""
 
 
 def stage_flops(
     systems: Mapping[str, System], predictions: Mapping[str, Mapping[str, Prediction]], examples: Sequence[Example], out: Path
 ) -> list[StageFlops]:
-    """Run the stages of each system that has them as `sieve` and `sage`, one example at a time; what the journal in `out` holds is not run again."""
+    """Run the stages of each system that has them as `sieve` and `sage`, one example at a time; what the journal in `out` holds is not run again.
+
+    Of a system whose abstentions are followed (`serve.systems.recovery`) it is the stages of the system inside.
+    """
     path = out / FLOPS
     journal = Journal(path)
     done = {(row.system, row.example): row for row in iter_records(path, StageFlops)} if path.exists() else {}
     rows = []
-    for name, system in systems.items():
+    for name, whole in systems.items():
+        system = whole.system if isinstance(whole, Recovery) else whole
         if not hasattr(system, "sage"):
             logger.info("%s: no stages to count operations of", name)
             continue

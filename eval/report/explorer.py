@@ -89,7 +89,8 @@ def _texts(row: Row) -> dict[str, Any]:
     example, prediction, _ = row
     planted = distracting_ids(example)
     said = prediction.model_dump(
-        mode="json", include={"output", "error", "sieve_score", "threshold", "confidence", "prompt", "timings", "tokens", "recovery"}
+        mode="json",
+        include={"output", "error", "sieve_score", "threshold", "confidence", "prompt", "timings", "tokens", "recovery", "stored"},
     )
     return {
         **said,

@@ -207,6 +207,7 @@ function start() {
     if (own.output !== null) parts.push(node("p", { class: "note" }, "Its output, as it came:"), node("pre", {}, own.output));
     if (own.confidence !== null) parts.push(node("p", { class: "note" }, `Confidence ${own.confidence.toFixed(3)}`));
     if (own.rejected_citations.length) parts.push(node("p", { class: "note" }, `Cited, but not in the prompt: ${own.rejected_citations.join(", ")}`));
+    if (own.stored.length) parts.push(node("p", { class: "note" }, `Kept by an earlier run, with their time: ${own.stored.join(", ")}`));
     parts.push(table("Milliseconds", Object.entries(own.timings), " ms"), table("Tokens", Object.entries(own.tokens), ""));
     if (own.prompt !== null) parts.push(node("details", {}, node("summary", {}, "The prompt"), node("pre", {}, own.prompt)));
     return parts;

@@ -19,6 +19,7 @@ from rag.jsonl import write_records
 from rag.records import Document, Example
 from rag.render import render
 from sage.predict import Kind, Parsed, Reply
+from serve.systems.recovery import Recovery
 from serve.systems.sage_only import SageOnly
 from serve.systems.sieve_and_sage import SieveAndSage
 from sieve.predict import Removal, Screening
@@ -80,8 +81,11 @@ def folders(clock: Any, examples_of: Callable[..., list[Example]], tmp_path: Pat
     module.alone = lambda: SageOnly(StubSage(clock))  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "stand_ins", module)
     examples = examples_of(20)
+    module.escalates = lambda: Recovery(  # type: ignore[attr-defined]
+        SieveAndSage(StubSieve(clock), StubSage(clock)), on_distracted=["escalate"], stronger=SageOnly(StubSage(clock))
+    )
     made = {}
-    for name in ("abstains", "filters", "alone"):
+    for name in ("abstains", "filters", "alone", "escalates"):
         made[name] = tmp_path / name
         made[name].mkdir()
         config = {
@@ -100,6 +104,12 @@ def folders(clock: Any, examples_of: Callable[..., list[Example]], tmp_path: Pat
     return made
 
 
+@pytest.fixture
+def three(folders: dict[str, Path]) -> dict[str, Path]:
+    """Those without a recovery."""
+    return {name: folder for name, folder in folders.items() if name != "escalates"}
+
+
 def job(runs: Sequence[Path] | None, **changes: Any) -> ProfileJob:
     values = {
         "runs": runs, "warmup": 1, "repeats": 2, "batch_size": 1, "batch_sizes": [1, 4], "flop_examples": 20, "tokens": 16, "new_tokens": 3,
@@ -113,9 +123,22 @@ def made_in(folder: Path) -> Path:
     return folder
 
 
-def test_a_profile_worked_by_hand(folders: dict[str, Path], clock: Any, tmp_path: Path) -> None:
+def test_of_a_recovery_the_gated_system_inside_is_counted_and_no_break_even_is_told(
+    folders: dict[str, Path], clock: Any, tmp_path: Path
+) -> None:
+    made = profile(job([folders["escalates"], folders["alone"]], limit=4), made_in(tmp_path / "out"), clock=clock)
+    assert {f.name for f in made.footprints} == {"escalates: system.sage", "escalates: stronger.sage", "alone: sage"}
+    flops = {(row.system, row.stage): row.mean for row in made.flops}
+    assert (flops["escalates", "sieve"], flops["escalates", "sage"]) == (48, 480)
+    assert not made.break_even
+    [note] = [note for note in made.notes if "pays for itself" in note]
+    assert note.startswith("escalates: ") and "(escalated)" in note
+    assert "escalates: the operations of escalate are not counted." in made.notes
+
+
+def test_a_profile_worked_by_hand(three: dict[str, Path], clock: Any, tmp_path: Path) -> None:
     out = made_in(tmp_path / "out")
-    made = profile(job(list(folders.values()), baseline=[folders["alone"]]), out, clock=clock)
+    made = profile(job(list(three.values()), baseline=[three["alone"]]), out, clock=clock)
     rows = {(row.system, row.stage): row for row in made.latency}
     assert rows["abstains", "sieve"].median == pytest.approx(20) and rows["abstains", "sieve"].n == 20
     assert rows["abstains", "sage"].n == 8  # 10 distracted sets are flagged, and of the others numbers 0 and 10
