@@ -28,7 +28,7 @@ from rag.errors import InputError
 from rag.jsonl import read_json
 from rag.provenance import command, provenance
 from rag.records import Example, Prediction, RetrievalState
-from rag.settings import Files, JobSettings
+from rag.settings import Component, Files, JobSettings
 
 LEVEL = 0.95
 """Of the intervals of the calibration figures."""
@@ -128,11 +128,20 @@ def load(folders: Sequence[Path]) -> Loaded:
         asked = saved(folder, EvalJob, Path.cwd()).system
         prefix = "" if len(folders) == 1 else f"{folder.name}: "
         system[f"{prefix}system"] = f"{asked.target.__module__}.{asked.target.__qualname__}"
-        for name, value in asked.arguments.items():
-            if isinstance(value, Path) and (value / MANIFEST).is_file():
-                system[f"{prefix}{name}"] = f"{value.name} {sha256(value / MANIFEST)}"
+        system |= {f"{prefix}{name}": digest for name, digest in _checkpoints(asked).items()}
         system[f"{prefix}commit"] = _commit(folder)
     return Loaded(pairs, run, made.match, data, system)
+
+
+def _checkpoints(system: Component, prefix: str = "") -> dict[str, str]:
+    """Name and manifest's hash of each checkpoint by the key that names it, those of systems within systems too."""
+    found: dict[str, str] = {}
+    for name, value in system.arguments.items():
+        if isinstance(value, Path) and (value / MANIFEST).is_file():
+            found[f"{prefix}{name}"] = f"{value.name} {sha256(value / MANIFEST)}"
+        elif isinstance(value, Component):
+            found |= _checkpoints(value, f"{prefix}{name}.")
+    return found
 
 
 def _commit(folder: Path) -> str:

@@ -140,6 +140,7 @@ def _story(example: Example, prediction: Prediction, judged: Judged) -> Table:
         ("Sieve", Text(_sieve_line(example, prediction))),
         *([("", Text(_readings(prediction), style="italic dim"))] if prediction.readings else []),
         *_quotes(example, prediction.blamed, example.question),
+        *([("then", Text(followed))] if (followed := _followed(prediction)) else []),
         ("Sage", Text(_sage_line(prediction))),
         *_quotes(example, [citation.document_id for citation in prediction.citations], prediction.answer or ""),
         ("verdict", Text(words, style=style)),
@@ -183,6 +184,13 @@ def _sieve_line(example: Example, prediction: Prediction) -> str:
     if prediction.removed:
         line += f"; removed {', '.join(prediction.removed)}"
     return line
+
+
+def _followed(prediction: Prediction) -> str:
+    """What followed a first abstention beside filtering, of which the Sieve's line tells."""
+    found = f" ({', '.join(document.id for document in prediction.added)})" if prediction.added else ""
+    steps = {step: RECOVERY_TITLES[step] + (found if step == "re_retrieved" else "") for step in prediction.recovery if step != "filtered"}
+    return ", ".join(steps.values())
 
 
 def _readings(prediction: Prediction) -> str:

@@ -10,10 +10,12 @@ import pytest
 from pydantic import ValidationError
 
 from eval.certainty import certificate as record
-from eval.certify import CertifyJob, certify
+from eval.certify import CertifyJob, _checkpoints, certify
+from rag.checkpoint import MANIFEST, sha256
 from rag.errors import InputError
 from rag.jsonl import write_records
 from rag.records import Condition, Document, Example, Prediction, Reason, RetrievalState
+from rag.settings import Component
 
 CONFIG = """
 dataset: {_target_: data_gen.sources.demo.load}
@@ -216,3 +218,10 @@ def test_what_it_refuses(run_at: Make, out: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(ValidationError, match=said):
             job(**settings)
+
+
+def test_checkpoints_of_systems_within_systems_are_named(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text("{}", encoding="utf-8")
+    inner = Component(dict, {"sieve": tmp_path, "sage": None, "elsewhere": tmp_path / "none"})
+    named = f"{tmp_path.name} {sha256(tmp_path / MANIFEST)}"
+    assert _checkpoints(Component(dict, {"system": inner, "k": 5})) == {"system.sieve": named}

@@ -229,3 +229,11 @@ def test_what_the_sieve_read_is_told_by_answer() -> None:
     )
     assert 'reads d1, d4: "Lima"; d2: "Quito"; d3: nothing' in told(EXAMPLES[3], made)
     assert "reads" not in told(EXAMPLES[3], flagged("c1", "q1", reason=Reason.DISTRACTED))
+
+
+def test_a_story_tells_what_followed_an_abstention() -> None:
+    again = PREDICTIONS[0].model_copy(
+        update={"recovery": ("filtered", "re_retrieved", "escalated"), "added": (Document(id="d9", text="New."),)}
+    )
+    assert "then retrieved again (d9), a stronger system asked" in told(EXAMPLES[0], again)
+    assert "then" not in told(EXAMPLES[0], PREDICTIONS[0].model_copy(update={"recovery": ("filtered",)})).split()
