@@ -1,6 +1,7 @@
 """Sweeps: a folder for each run, named by what it was given; what is made of all of them; values that a profile chooses."""
 
 import hashlib
+import logging
 import re
 import sys
 import traceback
@@ -19,10 +20,12 @@ from conf.overrides import parse
 from rag.errors import InputError
 from rag.settings import locate
 
+logger = logging.getLogger(__name__)
+
 RUN_FILE = "run.json"
 """What a job leaves in its run's folder at once."""
-UNNAMED = frozenset({"experiment", "profile", "out", "tracking", "engine"})
-"""Keys that the name of a run in a sweep leaves out: they are the same in all of them."""
+UNNAMED = frozenset({"experiment", "profile", "out", "tracking", "engine", "html", "html_examples", "show"})
+"""Keys that the name of a run in a sweep leaves out: they decide no result, or are the same in all of them."""
 
 
 def _by_profile(choices: DictConfig, *, _root_: DictConfig) -> Any:
@@ -63,7 +66,12 @@ class AfterSweep(Callback):
         folder = Path(config.hydra.sweep.dir)
         runs = [run for run in swept(folder, config) if (run.folder / RUN_FILE).is_file()]
         if not runs:
+            logger.warning("no table is made of runs in folders of their own (out=...): python -m eval.table 'runs=[...]' makes one")
             return
+        if given := given_to_all(config):
+            # A variant of an experiment does not take the place of its table.
+            folder = folder / f"all__{run_name(given)}"
+            folder.mkdir(exist_ok=True)
         try:
             locate(self.call)(folder, runs, OmegaConf.to_container(config[self.key], resolve=True))
         except InputError as error:
@@ -72,6 +80,16 @@ class AfterSweep(Callback):
             # Hydra would turn it into a warning, and the command would seem to have succeeded.
             traceback.print_exc()
             sys.exit(1)
+
+
+def given_to_all(config: DictConfig) -> list[Override]:
+    """What the command line gave to all runs alike, beside the choice of an experiment and a profile; nothing outside an experiment."""
+    if not OmegaConf.select(config, "hydra.runtime.choices.experiment"):
+        return []
+    given = OverridesParser.create().parse_overrides(list(config.hydra.overrides.task))
+    return [
+        o for o in given if not o.is_sweep_override() and o.get_key_element() not in UNNAMED and not o.get_key_element().startswith("hydra")
+    ]
 
 
 def swept(folder: Path, config: DictConfig) -> Iterator[Swept]:

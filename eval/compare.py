@@ -38,6 +38,10 @@ from rag.provenance import command, provenance
 from rag.records import Example, Prediction, Text
 from rag.settings import Files, JobSettings
 
+_SHOWN = ("name", "show", "html", "html_examples", "table", "tracking", "resamples", "seed")
+NO_DIFFERENCE = frozenset(("out", "sieve", "sage", "predictions", *_SHOWN))
+"""Keys of a run that say nothing of its system or its data: how it is shown, and what stands elsewhere in its config."""
+
 
 class CompareJob(JobSettings):
     """Settings of this job."""
@@ -144,6 +148,8 @@ def _figures(step: Comparison) -> dict[str, float | None]:
 
 
 def _names(settings: CompareJob) -> tuple[str, ...]:
+    if len({folder.resolve() for folder in settings.runs}) != len(settings.runs):
+        raise InputError(f"runs: expected each run once, got {', '.join(map(str, settings.runs))}")
     folders = tuple(folder.name for folder in settings.runs)
     names = settings.names or (folders if len(set(folders)) == len(folders) else tuple(map(str, settings.runs)))
     if len(names) != len(settings.runs) or len(set(names)) != len(names):
@@ -160,10 +166,7 @@ def _read(name: str, folder: Path, match: Match | None) -> _Run:
     if not isinstance(record, dict) or made_by != "eval_pipeline":
         raise InputError(f"{folder}: expected the folder of a run of eval.pipeline, it is one of {made_by}")
     if config.get("predictions") is not None:
-        raise InputError(
-            f"{folder}: it scored {config['predictions']} again and holds no predictions of its own; compare the folder of that file, with "
-            "match=... for another rule"
-        )
+        config = _of_another_system(config)
     for file in (EXAMPLES, PREDICTIONS):
         if not (folder / file).is_file():
             raise InputError(f"{folder}: expected a finished run of eval.pipeline, found no {file} in it")
@@ -179,6 +182,17 @@ def _read(name: str, folder: Path, match: Match | None) -> _Run:
     return _Run(
         name, folder, {**config, "match": match or config["match"]}, record.get("versions", {}), record.get("inputs", {}), ended, prints
     )
+
+
+def _of_another_system(config: dict[str, Any]) -> dict[str, Any]:
+    """The config of a run that scored predictions again, with the system that made them where its folder tells, else without one."""
+    made_in = Path(str(config["predictions"])).parent
+    kept = {key: value for key, value in config.items() if key not in ("system", "sieve", "sage", "batch_size")}
+    try:
+        made_by = saved_values(made_in)
+    except InputError:
+        return kept
+    return {**kept, **{key: made_by[key] for key in ("system", "batch_size") if key in made_by}}
 
 
 def _require_comparable(runs: Sequence[_Run], allow: Sequence[Ground]) -> list[str]:
@@ -213,9 +227,7 @@ def _settings_differences(before: _Run, after: _Run) -> tuple[Difference, ...]:
 
 
 def _informative(run: _Run) -> Mapping[str, Any]:
-    own = {
-        key: value for key, value in run.config.items() if key not in ("out", "sieve", "sage", "predictions", "show", "resamples", "seed")
-    }
+    own = {key: value for key, value in run.config.items() if key not in NO_DIFFERENCE}
     return {**own, "versions": run.versions, "inputs": run.inputs}
 
 

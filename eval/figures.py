@@ -209,7 +209,6 @@ def reliability(panels: Mapping[tuple[str, str, str], Sequence[Bin]]) -> Figure:
         axes.grid(alpha=0.25)
         axes.plot([0, 1], [0, 1], color="grey", linestyle=":", label="said as often as it is so")
         axes.plot([b.mean_score for b in bins], [b.frequency for b in bins], color=COLOURS[0], marker=MARKS[0], label="measured")
-        axes.legend(loc="upper left", fontsize="small", frameon=False)
         below = figure.add_subplot(grid[1, column], xlabel=across, ylabel="n", xlim=(0, 1))
         numbers = [b.n for b in bins]
         drawn = below.bar(
@@ -223,6 +222,9 @@ def reliability(panels: Mapping[tuple[str, str, str], Sequence[Bin]]) -> Figure:
         below.bar_label(drawn, [str(n) for n in numbers], fontsize="small", padding=1)
         below.set_ylim(0, max(numbers) * 1.35)
         below.spines[["top", "right"]].set_visible(False)
+    if panels:
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize="small", frameon=False)
     return figure
 
 

@@ -106,7 +106,8 @@ def _origin(folder: Path, content: Mapping[str, object]) -> tuple[Part, Part, Pa
         known = None
     else:
         known = part(settings.system), part(settings.dataset)
-        here = settings.predictions or here
+        # A run from before scored predictions were copied into its folder.
+        here = here if here.is_file() else settings.predictions or here
     if "system" in content and "dataset" in content:
         known = Part.model_validate(content["system"]), Part.model_validate(content["dataset"])
     system, dataset = known or (Part(name=folder.name, settings={}), Part(name="unknown data", settings={}))

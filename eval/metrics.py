@@ -35,7 +35,8 @@ class Judged:
     """SQuAD F1 of the answer against the best gold answer; none where `matches_gold` is none."""
     flagged: bool | None
     """Whether the Sieve's score reached its threshold; none when there is no score."""
-    sage_called: bool
+    sage_called: bool | None
+    """None where the system does not tell."""
     filtered: bool
     """Whether documents were removed before the Sage read the rest."""
     blamed_share: float | None
@@ -162,8 +163,12 @@ def abstained_when_it_could_answer(rows: Sequence[Judged]) -> Tally:
 
 
 def sage_calls_saved(rows: Sequence[Judged]) -> Tally:
-    """Examples for which the Sage was not called / examples without an input error. One of five gated = 0.2."""
-    return _share(rows, lambda row: row.outcome is not Outcome.ERROR, lambda row: not row.sage_called)
+    """Examples for which the Sage was not called / examples without an input error. One of five gated = 0.2.
+
+    Not applicable to a system that gives answers and does not tell how.
+    """
+    told = all(row.sage_called is not None for row in rows)
+    return _share(rows, lambda row: told and row.outcome is not Outcome.ERROR, lambda row: row.sage_called is False)
 
 
 def sieve_true_positive_rate(rows: Sequence[Judged]) -> Tally:

@@ -74,7 +74,7 @@ def _judged(example: Example, prediction: Prediction, ended: Outcome, matches_go
         matches_gold=matches_gold,
         answer_f1=answer_f1,
         flagged=_flagged(prediction),
-        sage_called=prediction.prompt is not None,
+        sage_called=_sage_called(prediction),
         filtered=bool(prediction.removed),
         blamed_share=_blamed_share(example, prediction),
         labelled=any(document.label is not None for document in example.documents),
@@ -85,6 +85,13 @@ def _judged(example: Example, prediction: Prediction, ended: Outcome, matches_go
         has_gold=bool(example.answers),
         recovery=prediction.recovery,
     )
+
+
+def _sage_called(prediction: Prediction) -> bool | None:
+    """Whether a model was asked for an answer; none where a system gives an answer and tells of no prompt, stage or tokens."""
+    if prediction.prompt is not None or "sage" in prediction.timings or "prompt" in prediction.tokens:
+        return True
+    return None if prediction.answer is not None or prediction.output is not None else False
 
 
 def _flagged(prediction: Prediction) -> bool | None:

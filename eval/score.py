@@ -19,6 +19,8 @@ from eval.recovery import by_distractors, recovery_rows
 from eval.tally import Tally
 from rag.records import GUARD_FAILURES, Condition, Example, Outcome, Prediction, RetrievalState
 
+FEW: Final = 20
+"""Questions below which a bootstrap interval says little."""
 STAGES: Final = ("sieve", "leave_one_out", "judge", "sage", "re_retrieve", "escalate", "total")
 
 
@@ -233,6 +235,8 @@ def _notes(rows: Sequence[Judged]) -> tuple[str, ...]:
     unanswerable, distracted = states[RetrievalState.UNANSWERABLE], states[RetrievalState.DISTRACTED]
     always, strict = (unanswerable + distracted) / len(rows), max(unanswerable, distracted) / len(rows)
     notes = [f"Always abstaining would have System Accuracy {always:.3f} on this data ({strict:.3f} by right state), and coverage 0."]
+    if (questions := len({row.question_id for row in rows})) < FEW:
+        notes.append(f"Intervals of {questions} questions are too narrow: with so few, a rate seen as 0 or 1 is no sign that it is.")
     if failures := sum(row.reason in GUARD_FAILURES for row in rows):
         notes.append(f"Guard failures (a stage crashed or ran out of time): {failures}. The metrics count them as abstentions.")
     if unstated := sum(row.state is None for row in rows):

@@ -7,6 +7,7 @@ from pydantic import Field
 from eval.engine import Local
 from eval.outcomes import Match
 from eval.sweep import SweepTable
+from rag.records import Text
 from rag.settings import Component, InputPath, JobSettings, Target
 
 
@@ -29,6 +30,8 @@ class EvalJob(JobSettings):
     """Where the system predicts: a file of conf/engine, which gives an `eval.engine.Engine`."""
     predictions: InputPath | None = None
     """Score this file instead of running a system; the examples are those beside it, or the data set where there are none."""
+    name: Text | None = None
+    """What reports call the system; where it is none, by its module, or predictions that were made elsewhere by their file."""
     batch_size: int = Field(ge=1)
     """Examples given to the system, and written to disk, at a time."""
     match: Match

@@ -58,7 +58,9 @@ def tabulate(folder: Path, runs: Sequence[SweptRun], table: Mapping[str, Any]) -
     read = [side_by_side.read(run.folder, (*settings.columns, *(settings.plot or ()))) for run in runs]
     side_by_side.require_alike([run.folder for run in runs], [report for _, report in read], same_examples=False)
     rows = side_by_side.rows(names([run.overrides for run in runs], settings.average), [run for run, _ in read])
-    notes = " ".join(part for part in (settings.note, side_by_side.how_made(read[0][1])) if part)
+    alike = ", ".join(f"{key}={value}" for key, value in _alike([run.overrides for run in runs]).items())
+    told = f"Given to all runs: {alike}." if alike else ""
+    notes = " ".join(part for part in (settings.note, told, side_by_side.how_made(read[0][1])) if part)
     console = Console(width=160)
     console.print(
         side_by_side.write(folder, settings.title, rows, settings.columns, notes, {"command": command("eval.pipeline"), **provenance()})
@@ -80,6 +82,11 @@ def names(overrides: Sequence[Mapping[str, str]], average: Sequence[str]) -> lis
         if key not in average and len({given.get(key) for given in overrides}) > 1
     ]
     return [", ".join(_named(key, given.get(key, "unset")) for key in varying) or "all" for given in overrides]
+
+
+def _alike(overrides: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """What all runs were given alike."""
+    return {key: value for key, value in overrides[0].items() if all(given.get(key) == value for given in overrides)}
 
 
 def _named(key: str, value: str) -> str:

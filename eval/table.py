@@ -40,6 +40,8 @@ def tabulate(settings: TableJob, out: Path) -> list[Row]:
     they should be the same, their examples.
     """
     names = settings.names or tuple(folder.name for folder in settings.runs)
+    if settings.names is None and len(set(names)) != len(names):
+        raise InputError(f"names: the folders have equal names, {list(names)}; set names=[...]. Runs that are given one name are averaged")
     if len(names) != len(settings.runs):
         raise InputError(f"names: expected one name for each of {len(settings.runs)} runs, got {list(names)}; set names=[...]")
     side_by_side.require_metrics(columns=settings.columns, plot=settings.plot or ())

@@ -52,7 +52,7 @@ def _hopeless(rows: Sequence[Tested], limits: Limits) -> str:
         return "There is no answerable set to test needless abstentions on."
     near = min(wrong, key=lambda row: max((row.wrong.rate or 0.0) / limits.alpha, (row.refused.rate or 0.0) / limits.beta))
     return (
-        "No number of examples will do for this system as it is: at every point one of the rates observed on all questions is at or above "
+        "If the rates seen on these questions are the true ones, no number of examples will do: at every point one of them is at or above "
         f"its limit. Nearest comes {_point(near)}, with {_rates(near)}."
     )
 

@@ -86,12 +86,13 @@ def decoding_differences(before: Mapping[str, Any], after: Mapping[str, Any]) ->
 def config_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Difference, ...]:
     """Keys of two flat or nested mappings whose values differ."""
     first, second = dict(_leaves(before)), dict(_leaves(after))
-    keys = [key for key in dict.fromkeys((*first, *second)) if first.get(key) != second.get(key)]
+    # How a stage was trained says nothing of how it is run: its checkpoint's hash is among the inputs.
+    keys = [key for key in dict.fromkeys((*first, *second)) if first.get(key) != second.get(key) and ".train." not in key]
     return tuple(Difference(key=key, before=_text(first, key), after=_text(second, key)) for key in keys)
 
 
 def _text(leaves: Mapping[str, Any], key: str) -> str | None:
-    return str(leaves[key]) if key in leaves else None
+    return ("null" if leaves[key] is None else str(leaves[key])) if key in leaves else None
 
 
 def _decoding(config: Mapping[str, Any]) -> dict[str, set[str]]:

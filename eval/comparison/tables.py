@@ -1,6 +1,7 @@
 """Show what runs say against one another: tables for the terminal and for `compare.md`."""
 
 from collections.abc import Sequence
+from html import escape
 from typing import Final
 
 from rich import box
@@ -58,7 +59,7 @@ def headline(step: Comparison) -> str:
     said = f", {step.moved - step.between_columns} of them only in what an abstention said" if step.moved > step.between_columns else ""
     return (
         f"{step.moved} examples moved{said}: {step.gains} became right, {step.losses} ceased to be right "
-        f"(exact McNemar p = {step.p_value:.3g}, by example)."
+        f"(sign test by question, p = {step.p_value:.3g})."
     )
 
 
@@ -97,11 +98,13 @@ def markdown(
         "How the examples ended": card.table(counts_header(), counts_rows(rows, steps)),
     }
     for step in (*steps, *others):
-        moved = card.table(TRANSFER_HEADER, transfer_rows(step.transfers)) if step.transfers else ""
+        # Markdown lets HTML through, and a question is anybody's text.
+        cells = [tuple(escape(cell, quote=False) for cell in row) for row in transfer_rows(step.transfers)]
+        moved = card.table(TRANSFER_HEADER, cells) if cells else ""
         metrics = card.table(METRIC_HEADER, metric_rows(step.metrics))
         sections[f"{step.after} against {step.before}"] = "\n\n".join(filter(None, [headline(step), moved, metrics]))
     for before, after, found in differences:
-        table = card.table(("key", before, after), [(f"`{d.key}`", d.before or "none", d.after or "none") for d in found])
+        table = card.table(("key", before, after), [(f"`{d.key}`", d.before or "no such key", d.after or "no such key") for d in found])
         sections[f"What differs in the settings of {after} and {before}"] = table if found else "Nothing."
     runs = [(row.name, f"`{row.folder}`, commit `{row.commit}`") for row in rows]
     sections["Where the numbers come from"] = card.table(("", ""), [*origin, *runs])

@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from itertools import product
 from typing import Final, Literal, NamedTuple
 
+import numpy as np
 from pydantic import Field
 
 from eval.bootstrap import difference
@@ -27,6 +29,8 @@ class Place(StrEnum):
     ERROR = "error"
 
 
+EXACT: Final = 16
+"""Questions up to which all signs are tried."""
 ABSTAINED: Final = frozenset({Place.ABSTAINED_DISTRACTED, Place.ABSTAINED_UNANSWERABLE, Place.ABSTAINED_OTHER})
 Effect = Literal["gain", "loss", "neither"]
 """What a move did to what the system should have done: a correct answer where the set is answerable, an abstention on any other."""
@@ -122,7 +126,7 @@ class Comparison(Record):
     """Examples that the second run got right and the first did not."""
     losses: int
     p_value: float
-    """Exact McNemar test of gains against losses, two-sided, by example; variants of one question are not independent, the intervals know it."""
+    """Of gains against losses, two-sided, by question: `sign_flips`."""
     transfers: tuple[Transfer, ...]
     metrics: tuple[MetricDifference, ...]
 
@@ -211,7 +215,7 @@ def compare_runs(
         between_columns=sum(len(t.moved) for t in found if not ABSTAINED.issuperset({t.origin, t.target})),
         gains=effects["gain"],
         losses=effects["loss"],
-        p_value=mcnemar(effects["gain"], effects["loss"]),
+        p_value=sign_flips(_net_gains(found), seed=seed),
         transfers=found,
         metrics=metric_differences(
             [each.judged for each in first.values()],
@@ -223,17 +227,29 @@ def compare_runs(
     )
 
 
-def mcnemar(gains: int, losses: int) -> float:
-    """Exact two-sided p-value that gains and losses are equally likely: 2 x P(Binomial(gains + losses, 1/2) <= the smaller), at most 1.
+def _net_gains(found: Sequence[Transfer]) -> list[int]:
+    """Gains less losses of each question that has any."""
+    net: Counter[str] = Counter()
+    for transfer in found:
+        for moved in transfer.moved:
+            net[moved.question_id] += {"gain": 1, "loss": -1, "neither": 0}[moved.effect]
+    return [value for _, value in sorted(net.items()) if value]
 
-    No discordant example gives 1. Six gains and no loss: 2 / 64 = 0.031.
+
+def sign_flips(net: Sequence[int], *, seed: int = 0, flips: int = 100_000) -> float:
+    """Two-sided p-value that the net gains of questions have no preferred sign: how often random signs give so large a sum, or larger.
+
+    All signs are tried for up to 16 questions, else `flips` drawn by the seed, with the observed one among them. Questions with one example
+    each make it McNemar's exact test. Nothing moved gives 1. Six questions that gain one each: 2 / 64 = 0.031.
     """
-    n, smaller = gains + losses, min(gains, losses)
-    ways, total = 1, 1
-    for k in range(1, smaller + 1):
-        ways = ways * (n - k + 1) // k
-        total += ways
-    return float(min(1.0, 2 * total / 2**n))
+    values = np.array(net, dtype=np.int64)
+    observed = abs(int(values.sum()))
+    if len(values) <= EXACT:
+        signs = np.array(list(product((-1, 1), repeat=len(values))), dtype=np.int64).reshape(2 ** len(values), len(values))
+        return float(np.mean(np.abs(signs @ values) >= observed))
+    rng = np.random.default_rng(seed)
+    extreme = sum(int(np.sum(np.abs(rng.choice((-1, 1), (1000, len(values))) @ values) >= observed)) for _ in range(flips // 1000))
+    return (extreme + 1) / (flips + 1)
 
 
 def metric_differences(

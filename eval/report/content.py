@@ -55,10 +55,11 @@ class Run(NamedTuple):
     """Mean time of the whole system for an example; none where it was not measured."""
 
 
-def details(rows: Sequence[Row], system: Component, dataset: Component) -> Details:
+def details(rows: Sequence[Row], system: Component | Part, dataset: Component | Part) -> Details:
     """Put them together."""
     outcomes = {row.example.id: row.judged.outcome for row in rows}
-    return Details(system=part(system), dataset=part(dataset), curves=curves(rows), outcomes=outcomes)
+    ran, on = (given if isinstance(given, Part) else part(given) for given in (system, dataset))
+    return Details(system=ran, dataset=on, curves=curves(rows), outcomes=outcomes)
 
 
 def total_milliseconds(report: Report) -> float | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rag.errors import InputError
 from rag.records import Prediction, Query, Reason, RetrievalState
 
 
@@ -9,7 +10,9 @@ class AlwaysAbstain:
     """Every set gets the same state and no answer; a policy that must not rank first in any report."""
 
     def __init__(self, state: RetrievalState = RetrievalState.DISTRACTED) -> None:
-        """Assign `state` to every set."""
+        """Assign `state` to every set. Raises InputError for `answerable`, which is no reason to abstain."""
+        if state is RetrievalState.ANSWERABLE:
+            raise InputError("state: expected unanswerable or distracted for a system that always abstains, got answerable")
         self.state = state
 
     def predict(self, queries: Sequence[Query]) -> list[Prediction]:

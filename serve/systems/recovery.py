@@ -104,9 +104,14 @@ class Recovery:
         self._used = {name for names in self._strategies.values() for name in names}
         if "filter" in self._strategies[RetrievalState.UNANSWERABLE]:
             raise InputError("on_unanswerable: `filter` is for distracted sets; there is nothing to remove from a set without an answer")
-        for name, given, key in (("re_retrieve", again, "retriever"), ("escalate", stronger, "escalate"), ("queue", queue, "queue")):
+        needed = {
+            "re_retrieve": (again, "system.retriever"),
+            "escalate": (stronger, "system@system.escalate=NAME, a file of conf/system"),
+            "queue": (queue, "system.queue=FILE, where queries are kept for people"),
+        }
+        for name, (given, key) in needed.items():
             if name in self._used and given is None:
-                raise InputError(f"{key}: expected one for the strategy `{name}`, got none")
+                raise InputError(f"the strategy `{name}` needs something to do it with, got none; set {key}")
         if "filter" in self._used and not isinstance(system, Filtering):
             raise InputError(f"on_distracted: `filter` needs a system with a Sieve, got a {type(system).__name__}")
         if rounds < 1:

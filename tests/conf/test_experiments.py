@@ -179,6 +179,10 @@ def test_after_a_sweep_its_runs_are_found_in_order(tmp_path: Path, monkeypatch: 
     assert table["title"] == "Number of documents (table 7)"
 
 
+VARIANT = "all__system-always_abstain__dataset.limit-5"
+"""Where the table of an experiment goes whose runs were all given something else than it says: not into the experiment's own."""
+
+
 def test_a_sweep_ends_in_a_table_and_goes_on_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root_logger: None
 ) -> None:
@@ -189,7 +193,7 @@ def test_a_sweep_ends_in_a_table_and_goes_on_where_it_was(
     for _ in range(2):
         monkeypatch.setattr("sys.argv", argv)
         eval_main()
-        tables.append((tmp_path / "runs/table7/local/table.json").read_bytes())
+        tables.append((tmp_path / "runs/table7/local" / VARIANT / "table.json").read_bytes())
     rows = json.loads(tables[1])["rows"]
     assert [(row["name"], row["metrics"]["system_accuracy"]["value"], len(row["runs"])) for row in rows] == [
         ("k=3", 0.8, 2),
@@ -197,6 +201,8 @@ def test_a_sweep_ends_in_a_table_and_goes_on_where_it_was(
         ("k=7", 0.8, 2),
     ]
     assert tables[0] == tables[1]
+    assert not (tmp_path / "runs/table7/local/table.md").exists()
+    assert "Given to all runs: dataset=demo, " in (tmp_path / "runs/table7/local" / VARIANT / "table.md").read_text(encoding="utf-8")
     assert "Number of documents (table 7)" in capsys.readouterr().out
     journal = tmp_path / "runs/table7/local" / Path(rows[0]["runs"][0]["folder"]).name / "predictions.jsonl"
     assert len(journal.read_text(encoding="utf-8").splitlines()) == 5

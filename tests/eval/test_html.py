@@ -129,9 +129,14 @@ def test_the_pipeline_writes_the_same_page_beside_its_predictions_and_a_rescored
     settings = EvalJob(**{**values, "predictions": first / "predictions.jsonl"}, system=component, dataset=component, html=True)
     evaluate(settings, second)
     text = (second / "report.html").read_text(encoding="utf-8")
-    assert "<h1>always_abstain on always_abstain</h1>" in text
+    assert "<h1>predictions of predictions on first</h1>" in text
     assert page(job(second), tmp_path / "out")[0].report.match == "contains"
     assert (tmp_path / "out" / "report.html").read_text(encoding="utf-8") == text
-    assert (second / "report.md").read_text(encoding="utf-8").startswith("# Evaluation report: always_abstain on always_abstain\n")
+    assert (second / "report.md").read_text(encoding="utf-8").startswith("# Evaluation report: predictions of predictions on first\n")
     evaluate(settings.model_copy(update={"html": False}), tmp_path / "third")
-    assert sorted(path.name for path in (tmp_path / "third").iterdir()) == ["report.json", "report.md"]
+    assert sorted(path.name for path in (tmp_path / "third").iterdir()) == [
+        "examples.jsonl",
+        "predictions.jsonl",
+        "report.json",
+        "report.md",
+    ]

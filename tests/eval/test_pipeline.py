@@ -22,6 +22,7 @@ from eval.pipeline import Evaluation, evaluate
 from eval.predict import EXAMPLES, PREDICTIONS
 from eval.settings import EvalJob
 from rag import jsonl
+from rag.checkpoint import sha256
 from rag.errors import InputError
 from rag.jsonl import iter_records, read_examples, write_records
 from rag.models.lora import LoraSettings
@@ -204,7 +205,8 @@ class TestScoringAgain:
         again = settings(must_not_run, must_not_run, predictions=tmp_path / "first" / PREDICTIONS)
         assert evaluate(again, tmp_path / "second").report == first.report
         assert (tmp_path / "second" / "report.json").is_file()
-        assert not (tmp_path / "second" / PREDICTIONS).exists()
+        for name in (EXAMPLES, PREDICTIONS):
+            assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
 
     def test_takes_the_data_set_where_no_examples_lie_beside(self, first: Evaluation, tmp_path: Path) -> None:
         alone = tmp_path / "alone.jsonl"
@@ -373,3 +375,24 @@ def test_each_row_of_the_component_ablation_is_one_command(profile: str) -> None
     assert alone["sage_settings"].model == sage_only["sage_settings"].model == vanilla.arguments["sage_settings"].model
     sieve_tuned = composed_system(f"profile={profile}", "system.sage=null").arguments
     assert (sieve_tuned["sage"], sieve_tuned["sieve"]) == (None, Path(f"/root/checkpoints/{profile}/sieve"))
+
+
+def test_predictions_of_elsewhere_are_a_run_of_their_own_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They and their examples are copied, so that the folder can be compared and certified as any other."""
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    write_records(theirs / EXAMPLES, EXAMPLES_7)
+    made = [Prediction(id=e.id, question_id=e.question_id, state=RetrievalState.ANSWERABLE, answer="Ada") for e in EXAMPLES_7]
+    write_records(theirs / "my_rag.jsonl", made)
+    for name, title in ((None, "predictions of my_rag on theirs"), ("My RAG", "My RAG on theirs")):
+        out = tmp_path / str(name)
+        out.mkdir()
+        evaluate(settings(predictions=theirs / "my_rag.jsonl", name=name), out)
+        assert (out / "report.md").read_text(encoding="utf-8").startswith(f"# Evaluation report: {title}")
+        assert (out / PREDICTIONS).read_bytes() == (theirs / "my_rag.jsonl").read_bytes()
+        assert (out / EXAMPLES).read_bytes() == (theirs / EXAMPLES).read_bytes()
+        report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+        assert report["system"]["settings"] == {}
+        assert report["provenance"]["examples"] == f"sha256 {sha256(theirs / EXAMPLES)}"
+        saved = {row["name"]: row["value"] for row in report["report"]["metrics"]}["sage_calls_saved"]
+        assert saved is None, "it answers and does not tell how"

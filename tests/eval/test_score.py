@@ -201,8 +201,9 @@ def test_the_counts_close_and_reasons_conditions_and_latency_are_listed(report: 
 def test_the_report_says_what_abstaining_from_everything_would_score(report: Report) -> None:
     """Pitfall E5."""
     assert report.notes[0] == "Always abstaining would have System Accuracy 0.625 on this data (0.375 by right state), and coverage 0."
-    assert report.notes[1].startswith("Guard failures (a stage crashed or ran out of time): 1.")
-    assert report.notes[2].startswith("Predictions that name no state: 1.")
+    assert report.notes[1].startswith("Intervals of 3 questions are too narrow")
+    assert report.notes[2].startswith("Guard failures (a stage crashed or ran out of time): 1.")
+    assert report.notes[3].startswith("Predictions that name no state: 1.")
 
 
 @given(st.randoms(use_true_random=False))

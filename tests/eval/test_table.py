@@ -104,6 +104,12 @@ def test_names_that_do_not_name_each_run_are_refused(names: tuple[str, ...], run
         tabulate(job(runs=[run_at("a", 6), run_at("b", 2)], names=names), tmp_path)
 
 
+def test_folders_of_one_name_are_not_averaged_unasked(run_at: Callable[..., Path], tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with pytest.raises(InputError, match="names: the folders have equal names, .*set names="):
+        tabulate(job(runs=[run_at("a", 6), run_at("other/a", 2)]), tmp_path)
+
+
 def test_a_folder_without_a_report_is_named(run_at: Callable[..., Path], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere/report.json: expected a JSON file, found nothing at that path"):
         tabulate(job(runs=[tmp_path / "nowhere"]), tmp_path)

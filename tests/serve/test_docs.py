@@ -88,7 +88,7 @@ def test_predictions_made_elsewhere_are_scored_without_a_system(evaluate: Callab
     evaluate(*command, "out=run")
     counts = json.loads((tmp_path / "run/report.json").read_text(encoding="utf-8"))["report"]["counts"]
     assert sum(counts.values()) == len(examples)
-    assert not (tmp_path / "run/predictions.jsonl").exists()
+    assert (tmp_path / "run/predictions.jsonl").read_bytes() == (tmp_path / "elsewhere/predictions.jsonl").read_bytes()
 
 
 def test_the_table_names_every_system_there_is_and_reasons_that_exist() -> None:
