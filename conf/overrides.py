@@ -86,7 +86,8 @@ def _unknown_of_component(key: str, name: str, path: Sequence[str], node: Any) -
         if part not in node:
             names = [argument for argument in node if argument != "_target_"]
             above = ".".join([name, *path[:place]])
-            return f"unknown key '{key}'{nearest(f'{above}.{part}', [f'{above}.{n}' for n in names]) or f'; {above} has the keys ' + ', '.join(names)}"
+            hint = nearest(part, names).replace("'", f"'{above}.", 1)
+            return f"unknown key '{key}'{hint or f'; {above} has the keys ' + ', '.join(names)}"
         node = node[part]
     return None
 

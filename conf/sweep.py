@@ -14,6 +14,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.experimental.callback import Callback
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from conf.overrides import parse
@@ -36,7 +37,15 @@ def _by_profile(choices: DictConfig, *, _root_: DictConfig) -> Any:
     return choices[chosen]
 
 
+def _in_sweep(name: str) -> str | None:
+    """A path that the runs of a sweep share, `${in_sweep:store}`; nothing in a single run."""
+    if not HydraConfig.initialized() or HydraConfig.get().mode is not RunMode.MULTIRUN:
+        return None
+    return str(Path(HydraConfig.get().sweep.dir) / name)
+
+
 OmegaConf.register_new_resolver("by_profile", _by_profile, replace=True)
+OmegaConf.register_new_resolver("in_sweep", _in_sweep, replace=True)
 
 
 def fail(message: str) -> None:

@@ -28,6 +28,7 @@ from eval.side_by_side import Average
 from rag.errors import InputError
 from rag.provenance import command, provenance
 from rag.records import Example
+from rag.settings import Component
 from serve.clock import Clock, now
 from serve.systems import System
 
@@ -113,7 +114,13 @@ def _systems(runs: Sequence[StoredRun]) -> dict[str, System]:
     stored = {run.name: saved(run.folder, EvalJob, Path.cwd()) for run in runs}
     if scored := [run.folder for run in runs if stored[run.name].predictions is not None]:
         raise InputError(f"runs: {scored[0]} scored predictions again and ran no system; give the run that they came from")
-    return {name: settings.system.build() for name, settings in stored.items()}
+    return {name: _without_stores(settings.system).build() for name, settings in stored.items()}
+
+
+def _without_stores(system: Component) -> Component:
+    """The system, and those within it, without the results that a sweep keeps: there would be no time to measure."""
+    own = {key: _without_stores(value) if isinstance(value, Component) else value for key, value in system.arguments.items()}
+    return Component(system.target, {key: None if key == "store" else value for key, value in own.items()})
 
 
 def _footprints(settings: ProfileJob, systems: Mapping[str, System]) -> list[Footprint]:

@@ -206,3 +206,12 @@ def test_a_sweep_ends_in_a_table_and_goes_on_where_it_was(
     assert "Number of documents (table 7)" in capsys.readouterr().out
     journal = tmp_path / "runs/table7/local" / Path(rows[0]["runs"][0]["folder"]).name / "predictions.jsonl"
     assert len(journal.read_text(encoding="utf-8").splitlines()) == 5
+
+
+def test_the_runs_of_a_sweep_share_what_stages_say_and_a_single_run_keeps_nothing(tmp_path: Path) -> None:
+    with hydra.initialize_config_module("conf", version_base="1.3"):
+        for mode, store in (("MULTIRUN", f"{tmp_path}/store"), ("RUN", None)):
+            given = [f"hydra.sweep.dir={tmp_path}", f"hydra.mode={mode}"]
+            whole = hydra.compose("eval_pipeline", given, return_hydra_config=True)
+            HydraConfig.instance().set_config(whole)
+            assert OmegaConf.to_container(whole.system, resolve=True)["store"] == store  # type: ignore[call-overload,index]

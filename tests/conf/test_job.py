@@ -58,10 +58,10 @@ class TestKeys:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["dataset.qestions=4"], "unknown key 'dataset.qestions'; did you mean 'questions'?"),
-            (["system.treshold=0.4"], "unknown key 'system.treshold'; did you mean 'threshold'?"),
+            (["dataset.qestions=4"], "unknown key 'dataset.qestions'; did you mean 'dataset.questions'?"),
+            (["system.treshold=0.4"], "unknown key 'system.treshold'; did you mean 'system.threshold'?"),
             (["system=always_abstain", "system.treshold=0.4"], "unknown key 'system.treshold'; system has the keys state"),
-            (["dataset.pth=x", "dataset=realtimeqa"], "unknown key 'dataset.pth'; did you mean 'path'?"),
+            (["dataset.pth=x", "dataset=realtimeqa"], "unknown key 'dataset.pth'; did you mean 'dataset.path'?"),
         ],
     )
     def test_a_misspelt_key_of_a_component_names_the_nearest_of_the_one_chosen(self, arguments: list[str], message: str) -> None:
@@ -78,7 +78,7 @@ class TestKeys:
             (
                 BUILD,
                 ["dataset=gold_passages", "dataset.chat.temprature=1"],
-                "unknown key 'dataset.chat.temprature'; did you mean 'temperature'?",
+                "unknown key 'dataset.chat.temprature'; did you mean 'dataset.chat.temperature'?",
             ),
             (
                 BUILD,
@@ -88,11 +88,11 @@ class TestKeys:
             (
                 BUILD,
                 ["dataset=medqa", "dataset.questions.shares.trian=1"],
-                "unknown key 'dataset.questions.shares.trian'; did you mean 'train'?",
+                "unknown key 'dataset.questions.shares.trian'; did you mean 'dataset.questions.shares.train'?",
             ),
-            (BUILD, ["dataset=medqa", "dataset.retreiver.k1=1"], "unknown key 'dataset.retreiver.k1'; did you mean 'retriever'?"),
+            (BUILD, ["dataset=medqa", "dataset.retreiver.k1=1"], "unknown key 'dataset.retreiver.k1'; did you mean 'dataset.retriever'?"),
             (BUILD, ["dataset=medqa", "chat.base_url=x"], "unknown key 'chat.base_url'; did you mean 'dataset.chat.base_url'?"),
-            (AUDIT, ["chat@judge=smollm2", "judge.max_token=9"], "unknown key 'judge.max_token'; did you mean 'max_tokens'?"),
+            (AUDIT, ["chat@judge=smollm2", "judge.max_token=9"], "unknown key 'judge.max_token'; did you mean 'judge.max_tokens'?"),
         ],
     )
     def test_a_misspelt_key_below_a_component_of_a_component_names_the_nearest_there(
