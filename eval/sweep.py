@@ -1,6 +1,8 @@
 """What is made of the runs of a sweep when the last one is done: one table, its rows named by what the sweep varied, seeds averaged."""
 
+import re
 from collections.abc import Mapping, Sequence
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -81,7 +83,19 @@ def names(overrides: Sequence[Mapping[str, str]], average: Sequence[str]) -> lis
         for key in dict.fromkeys(key for given in overrides for key in given)
         if key not in average and len({given.get(key) for given in overrides}) > 1
     ]
-    return [", ".join(_named(key, given.get(key, "unset")) for key in varying) or "all" for given in overrides]
+    values = {key: _short([given.get(key, "unset") for given in overrides]) for key in varying}
+    return [", ".join(_named(key, values[key][place]) for key in varying) or "all" for place in range(len(overrides))]
+
+
+def _short(values: Sequence[str]) -> Sequence[str]:
+    """Paths without what they have in common before and after, up to a character that parts names; other values as they are."""
+    if not all("/" in value for value in values):
+        return values
+    before = re.sub(r"[^/_.=-]+$", "", commonprefix(list(values)))
+    rest = [value[len(before) :] for value in values]
+    after = re.sub(r"[^/_.=-]+$", "", commonprefix([value[::-1] for value in rest]))
+    short = [value[: len(value) - len(after)] for value in rest]
+    return short if all(short) else values
 
 
 def _alike(overrides: Sequence[Mapping[str, str]]) -> dict[str, str]:

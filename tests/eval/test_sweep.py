@@ -64,6 +64,8 @@ def test_a_row_for_each_setting_with_seeds_averaged_in_the_order_of_the_sweep(tm
         ([{"seed": "1"}], ["all"]),
         ([{"seed": "1"}, {"seed": "2"}], ["all", "all"]),
         ([{"k": "1"}, {}], ["k=1", "k=unset"]),
+        ([{"p": "runs/t/r-bm25/test.jsonl"}, {"p": "runs/t/r-dense_minilm/test.jsonl"}], ["bm25", "dense_minilm"]),
+        ([{"p": "a/x.jsonl"}, {"p": "b/y.jsonl"}], ["a/x", "b/y"]),
     ],
 )
 def test_a_name_holds_what_varies(overrides: list[dict[str, str]], expected: list[str]) -> None:
