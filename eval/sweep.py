@@ -91,9 +91,9 @@ def _short(values: Sequence[str]) -> Sequence[str]:
     """Paths without what they have in common before and after, up to a character that parts names; other values as they are."""
     if not all("/" in value for value in values):
         return values
-    before = re.sub(r"[^/_.=-]+$", "", commonprefix(list(values)))
+    before = re.sub(r"[^/_.=-]+$", "", commonprefix(list(values)))  # noqa: RUF071 - by character is what is wanted
     rest = [value[len(before) :] for value in values]
-    after = re.sub(r"[^/_.=-]+$", "", commonprefix([value[::-1] for value in rest]))
+    after = re.sub(r"[^/_.=-]+$", "", commonprefix([value[::-1] for value in rest]))  # noqa: RUF071 - as above
     short = [value[: len(value) - len(after)] for value in rest]
     return short if all(short) else values
 
