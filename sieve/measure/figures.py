@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 import numpy.typing as npt
@@ -73,15 +74,15 @@ def plot_curves(panels: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
         axes = figure.add_subplot(1, len(panels), number, xlabel="training sets of the new data", ylabel="F1", ylim=(0, 1.02))
         axes.set_title(title, fontsize="small")
         for (name, curve), colour, mark in zip(curves.items(), cycle(COLOURS), cycle(MARKS), strict=False):
+            # A curve alone needs no name; long ones, of folders of a sweep, are broken.
+            of = f", {fill(name, 48)}" if len(curves) > 1 else ""
             sizes = [examples for examples, _, _ in curve]
             macro, distracted = [m for _, m, _ in curve], [d for _, _, d in curve]
-            axes.plot(sizes, _values(n.value for n in macro), color=colour, marker=mark, label=f"Macro-F1, {name}")
-            axes.plot(
-                sizes, _values(n.value for n in distracted), color=colour, marker=mark, linestyle="--", label=f"distracted F1, {name}"
-            )
+            axes.plot(sizes, _values(n.value for n in macro), color=colour, marker=mark, label=f"Macro-F1{of}")
+            axes.plot(sizes, _values(n.value for n in distracted), color=colour, marker=mark, linestyle="--", label=f"distracted F1{of}")
             low, high = _values(n.low for n in macro), _values(n.high for n in macro)
             axes.fill_between(sizes, low, high, color=colour, alpha=0.15, linewidth=0)
-        axes.legend(loc="lower right", fontsize="x-small")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), fontsize="x-small", frameon=False)
     _save(figure, path)
 
 
