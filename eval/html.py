@@ -13,7 +13,7 @@ from rich.console import Console
 
 from conf.job import job, saved
 from eval.predict import EXAMPLES, PREDICTIONS
-from eval.report.content import REPORT, Details, Part, Run, part, read_report, total_milliseconds
+from eval.report.content import REPORT, Details, Part, Run, named_parts, part, read_report, total_milliseconds
 from eval.report.curves import curves, judged_rows
 from eval.report.page import FIGURES, PAGE, UNTIMED, write_comparison, write_page
 from eval.settings import EvalJob
@@ -108,9 +108,7 @@ def _origin(folder: Path, content: Mapping[str, object]) -> tuple[Part, Part, Pa
         known = part(settings.system), part(settings.dataset)
         # A run from before scored predictions were copied into its folder.
         here = here if here.is_file() else settings.predictions or here
-    if "system" in content and "dataset" in content:
-        known = Part.model_validate(content["system"]), Part.model_validate(content["dataset"])
-    system, dataset = known or (Part(name=folder.name, settings={}), Part(name="unknown data", settings={}))
+    system, dataset = named_parts(content) or known or (Part(name=folder.name, settings={}), Part(name="unknown data", settings={}))
     return system, dataset, here
 
 

@@ -11,7 +11,7 @@ from conf.job import job
 from eval.predict import EXAMPLES, PREDICTIONS, predict
 from eval.records import Report
 from eval.report import example_lines, render_table, write_report
-from eval.report.content import Part, Run, details, part, total_milliseconds
+from eval.report.content import Part, Run, details, named_parts, part, total_milliseconds
 from eval.report.curves import judged_rows
 from eval.report.page import write_page
 from eval.score import score
@@ -81,8 +81,8 @@ def _made_elsewhere(path: Path, dataset: Part) -> tuple[Part, Part]:
     """What the predictions of a file are of: what the report beside it says, else the file's own name and the data set scored on."""
     beside = path.with_name("report.json")
     content = read_json(beside) if beside.is_file() else {}
-    if isinstance(content, dict) and "system" in content and "dataset" in content:
-        return Part.model_validate(content["system"]), Part.model_validate(content["dataset"])
+    if isinstance(content, dict) and (named := named_parts(content)):
+        return named
     if path.with_name(EXAMPLES).is_file():
         dataset = Part(name=path.parent.name, settings={})
     return Part(name=f"predictions of {path.stem}", settings={}), dataset

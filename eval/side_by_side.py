@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 from typing import Final
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 
 from eval.records import MetricRow, Report, ResponseCountsRow
@@ -16,6 +16,7 @@ from eval.report.content import REPORT, read_report, total_milliseconds
 from rag import card
 from rag.checkpoint import sha256
 from rag.errors import InputError, nearest
+from rag.provenance import command, provenance
 from rag.records import Record
 
 COUNTS: Final = ("answers right / wrong", "abstentions right / wrong", "ms per example")
@@ -58,6 +59,47 @@ class Row(Record):
     metrics: dict[str, Average]
 
 
+def tabulate(
+    folders: Sequence[Path],
+    names: Sequence[str],
+    out: Path,
+    *,
+    columns: Sequence[str],
+    plot: tuple[str, str] | None,
+    same_examples: bool,
+    title: str,
+    made_by: str,
+    note: str = "",
+) -> list[Row]:
+    """Write and show the table of runs, and draw `plot` where it is given and matplotlib is installed; `made_by` is the job's module.
+
+    Raises InputError for a folder without a report, for a metric that no report has, and for runs whose matching rule differs or, where
+    they should be the same, their examples.
+    """
+    require_metrics(columns=columns, plot=plot or ())
+    found = [read(folder, (*columns, *(plot or ()))) for folder in folders]
+    require_alike(folders, [report for _, report in found], same_examples)
+    table = rows(names, [run for run, _ in found])
+    notes = " ".join(part for part in (note, how_made(found[0][1])) if part)
+    console = Console(width=160)
+    console.print(write(out, title, table, columns, notes, {"command": command(made_by), **provenance()}))
+    if plot is not None and not _plot(table, plot, out / "table.png"):
+        console.print("no picture: matplotlib is not installed; pip install 'sieve-and-sage\\[figures]'")
+    console.print(f"written to {out}", soft_wrap=True, markup=False)
+    return table
+
+
+def _plot(table: Sequence[Row], plot: tuple[str, str], path: Path) -> bool:
+    """Draw the rows; whether matplotlib is there to draw with."""
+    try:
+        from eval.figures import plot_trade_off
+    except ImportError:
+        return False
+    x, y = ([row.metrics[column] for row in table] for column in plot)
+    plot_trade_off([row.name for row in table], x, y, (METRIC_TITLES[plot[0]], METRIC_TITLES[plot[1]]), path)
+    return True
+
+
 def read(folder: Path, metrics: Iterable[str]) -> tuple[Run, Report]:
     """A run's folder as a row's content, and its whole report. Raises InputError for a folder without a report."""
     report, content = read_report(folder / REPORT)
@@ -84,7 +126,7 @@ def require_metrics(**keys: Sequence[str]) -> None:
 def require_alike(folders: Sequence[Path], reports: Sequence[Report], same_examples: bool) -> None:
     """Raises InputError for runs by different matching rules or, where they should be the same, on different examples.
 
-    Runs that scored predictions again keep no examples beside them: of those the counts alone are compared.
+    Of a run without examples beside it, such as one of an earlier version that scored predictions again, the counts alone are compared.
     """
     files = [folder / "examples.jsonl" for folder in folders]
     hashes = {sha256(path) for path in files if path.is_file()} if same_examples else set()

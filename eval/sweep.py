@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pydantic import Field, ValidationError
-from rich.console import Console
 
 from eval import side_by_side
 from eval.side_by_side import Row
 from rag.errors import InputError
 from rag.jsonl import describe
-from rag.provenance import command, provenance
 from rag.records import Text
 from rag.settings import Settings
 
@@ -56,21 +54,19 @@ def tabulate(folder: Path, runs: Sequence[SweptRun], table: Mapping[str, Any]) -
         settings = SweepTable.model_validate(table)
     except ValidationError as error:
         raise InputError(f"table: {describe(error, SweepTable)}") from error
-    side_by_side.require_metrics(columns=settings.columns, plot=settings.plot or ())
-    read = [side_by_side.read(run.folder, (*settings.columns, *(settings.plot or ()))) for run in runs]
-    side_by_side.require_alike([run.folder for run in runs], [report for _, report in read], same_examples=False)
-    rows = side_by_side.rows(names([run.overrides for run in runs], settings.average), [run for run, _ in read])
     alike = ", ".join(f"{key}={value}" for key, value in _alike([run.overrides for run in runs]).items())
     told = f"Given to all runs: {alike}." if alike else ""
-    notes = " ".join(part for part in (settings.note, told, side_by_side.how_made(read[0][1])) if part)
-    console = Console(width=160)
-    console.print(
-        side_by_side.write(folder, settings.title, rows, settings.columns, notes, {"command": command("eval.pipeline"), **provenance()})
+    return side_by_side.tabulate(
+        [run.folder for run in runs],
+        names([run.overrides for run in runs], settings.average),
+        folder,
+        columns=settings.columns,
+        plot=settings.plot,
+        same_examples=False,
+        title=settings.title,
+        note=" ".join(part for part in (settings.note, told) if part),
+        made_by="eval.pipeline",
     )
-    if settings.plot is not None:
-        plot_rows(rows, settings.plot, folder / "table.png")
-    console.print(f"written to {folder}", soft_wrap=True, markup=False)
-    return rows
 
 
 def names(overrides: Sequence[Mapping[str, str]], average: Sequence[str]) -> list[str]:
@@ -106,16 +102,3 @@ def _alike(overrides: Sequence[Mapping[str, str]]) -> dict[str, str]:
 def _named(key: str, value: str) -> str:
     tells = value[:1].isalpha() and value not in ("null", "true", "false", "unset")
     return value if tells else f"{key.rpartition('.')[2]}={value}"
-
-
-def plot_rows(rows: Sequence[Row], plot: tuple[str, str], path: Path) -> bool:
-    """Draw the rows; whether matplotlib is there to draw with."""
-    try:
-        from eval.figures import plot_trade_off
-    except ImportError:
-        return False
-    from eval.report import METRIC_TITLES
-
-    x, y = ([row.metrics[column] for row in rows] for column in plot)
-    plot_trade_off([row.name for row in rows], x, y, (METRIC_TITLES[plot[0]], METRIC_TITLES[plot[1]]), path)
-    return True

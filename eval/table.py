@@ -6,14 +6,11 @@
 from pathlib import Path
 
 from pydantic import Field
-from rich.console import Console
 
 from conf.job import job
 from eval import side_by_side
 from eval.side_by_side import Row
-from eval.sweep import plot_rows
 from rag.errors import InputError
-from rag.provenance import command, provenance
 from rag.records import Text
 from rag.settings import Files, JobSettings
 
@@ -44,20 +41,19 @@ def tabulate(settings: TableJob, out: Path) -> list[Row]:
         raise InputError(f"names: the folders have equal names, {list(names)}; set names=[...]. Runs that are given one name are averaged")
     if len(names) != len(settings.runs):
         raise InputError(f"names: expected one name for each of {len(settings.runs)} runs, got {list(names)}; set names=[...]")
-    side_by_side.require_metrics(columns=settings.columns, plot=settings.plot or ())
-    wanted = dict.fromkeys((*settings.columns, *(settings.plot or ())))
-    read = [side_by_side.read(folder, wanted) for folder in settings.runs]
-    side_by_side.require_alike(settings.runs, [report for _, report in read], settings.same_examples)
-    rows = side_by_side.rows(names, [run for run, _ in read])
-    origin = {"command": command("eval.table"), **provenance()}
+    rows = side_by_side.tabulate(
+        settings.runs,
+        names,
+        out,
+        columns=settings.columns,
+        plot=settings.plot,
+        same_examples=settings.same_examples,
+        title="Runs side by side",
+        made_by="eval.table",
+    )
     settings.tracking.log({f"{row.name}/{name}": figure.value for row in rows for name, figure in row.metrics.items()}, 0)
-    console = Console(width=160)
-    console.print(side_by_side.write(out, "Runs side by side", rows, settings.columns, side_by_side.how_made(read[0][1]), origin))
-    if settings.plot is not None and not plot_rows(rows, settings.plot, out / "table.png"):
-        console.print("no picture: matplotlib is not installed; pip install 'sieve-and-sage\\[figures]'")
     for name in ("table.json", "table.md"):
         settings.tracking.file(out / name)
-    console.print(f"written to {out}", soft_wrap=True, markup=False)
     return rows
 
 

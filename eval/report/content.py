@@ -62,6 +62,13 @@ def details(rows: Sequence[Row], system: Component | Part, dataset: Component | 
     return Details(system=ran, dataset=on, curves=curves(rows), outcomes=outcomes)
 
 
+def named_parts(content: Mapping[str, Any]) -> tuple[Part, Part] | None:
+    """The system and the data set that a report's content names; none in one from before it named them."""
+    if "system" not in content or "dataset" not in content:
+        return None
+    return Part.model_validate(content["system"]), Part.model_validate(content["dataset"])
+
+
 def total_milliseconds(report: Report) -> float | None:
     """Mean time of the whole system in the run itself."""
     return next((row.mean for row in report.latency if row.stage == "total"), None)
