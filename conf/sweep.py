@@ -44,8 +44,14 @@ def _in_sweep(name: str) -> str | None:
     return str(Path(HydraConfig.get().sweep.dir) / name)
 
 
+def _sweep_folder(experiment: str | None, profile: str | None, now: str) -> str:
+    """An experiment goes on where it was; any other sweep begins anew."""
+    return f"runs/{experiment}/{profile}" if experiment else f"runs/sweeps/{now}"
+
+
 OmegaConf.register_new_resolver("by_profile", _by_profile, replace=True)
 OmegaConf.register_new_resolver("in_sweep", _in_sweep, replace=True)
+OmegaConf.register_new_resolver("sweep_folder", _sweep_folder, replace=True)
 
 
 def fail(message: str) -> None:
