@@ -47,7 +47,7 @@ class Mlflow:
             told = {**flat(run.settings), **flat({"provenance": run.provenance})}
             params = [Param(_name(key), str(value)[:LONGEST]) for key, value in told.items()]
             for start in range(0, len(params), BATCH):
-                self.client.log_batch(self.run_id, params=params[start : start + BATCH])
+                self.client.log_batch(self.run_id, params=params[start : start + BATCH], synchronous=True)
         else:
             self.client.set_terminated(self.run_id, "RUNNING")
 
@@ -61,11 +61,12 @@ class Mlflow:
         return str(found[0].info.run_id) if found else None
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
-        """Send metrics."""
+        """Send metrics; they are there when this returns, also where the environment asks MLflow to log in the background."""
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
-        self.client.log_batch(self.run_id, metrics=[Metric(_name(name), value, now, step) for name, value in metrics.items()])
+        taken = [Metric(_name(name), value, now, step) for name, value in metrics.items()]
+        self.client.log_batch(self.run_id, metrics=taken, synchronous=True)
 
     def file(self, path: Path) -> None:
         """Send a file."""

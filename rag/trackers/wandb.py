@@ -62,8 +62,11 @@ class Wandb:
         self.run.save(str(path), base_path=str(path.parent), policy="now")
 
     def finish(self, finished: bool) -> None:
-        """Send what is left."""
+        """Send what is left, and wait until the run's files are complete: W&B closes them in a process of its own, after `finish` returned."""
+        import wandb
+
         self.run.finish(exit_code=0 if finished else 1)
+        wandb.teardown()
 
 
 def _run_id(folder: Path) -> str:
