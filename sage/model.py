@@ -18,7 +18,7 @@ class ModelSettings(Settings):
     """Which language model, and how it is adapted."""
 
     base: Text
-    """Hub id, folder, or `package:MODULE/PATH`."""
+    """Hub id, folder, or `artifact:NAME`."""
     revision: Text | None = None
     """Hub commit."""
     base_license: Text | None = None

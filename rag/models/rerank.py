@@ -40,7 +40,7 @@ class CrossEncoderReranker:
         batch_size: Annotated[int, Field(ge=1)] = 32,
         device: Text = "auto",
     ) -> None:
-        """Load a hub id, a folder, or `package:MODULE/PATH`, in float32.
+        """Load a hub id, a folder, or `artifact:NAME`, in float32.
 
         `max_length` is in tokens, question, text and special tokens together; what is longer is cut, the longer of the two first. Raises
         InputError without the library, for a base that cannot be found, one that has several outputs, and one that reads fewer tokens.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def load_encoder(model: str, revision: str | None, device: str) -> "SentenceTransformer":
-    """Load an encoder of one vector for each text: a hub id, a folder, or `package:MODULE/PATH`.
+    """Load an encoder of one vector for each text: a hub id, a folder, or `artifact:NAME`.
 
     Raises InputError without the extra `retrieval`, and where the model cannot be found.
     """

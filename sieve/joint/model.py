@@ -56,7 +56,7 @@ class ModelSettings(Settings):
     """Which encoder, and how much of it is trained."""
 
     base: str
-    """Hub id, folder, or `package:MODULE/PATH`."""
+    """Hub id, folder, or `artifact:NAME`."""
     revision: str | None = None
     """Hub commit."""
     base_license: str | None = None

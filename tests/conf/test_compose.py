@@ -1,6 +1,7 @@
 """Every yaml under conf/ composes and fits the settings of its job; the paper profile holds the paper's values."""
 
 import functools
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from eval.pipeline import EvalJob
 from eval.retrieval import RetrievalJob
 from eval.table import TableJob
 from rag.errors import InputError
+from rag.models import artifacts
 from rag.settings import Component, Settings
 from sage.merge import MergeJob
 from sage.settings import TrainJob as SageTrainJob
@@ -235,6 +237,13 @@ def test_the_paper_profile_is_the_default() -> None:
         assert compose(root) == compose(root, "profile=paper")
 
 
-def test_the_local_profile_needs_no_model_hub() -> None:
-    for root, stage in (("sieve_train", "sieve"), ("sage_train", "sage")):
-        assert compose(root, "profile=local")[stage]["model"]["base"].startswith("package:")
+def test_the_local_profile_has_bases_that_make_setup_fetches() -> None:
+    [fetched] = re.findall(r"^WEIGHTS := (.*)$", (FOLDER.parent / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    bases = {compose(root, "profile=local")[stage]["model"]["base"] for root, stage in (("sieve_train", "sieve"), ("sage_train", "sage"))}
+    assert bases <= {f"artifact:{name}" for name in fetched.split()}
+
+
+def test_each_base_that_is_an_artifact_is_a_known_one() -> None:
+    named = {name for path in FOLDER.rglob("*.yaml") for name in re.findall(r"artifact:([a-z0-9.-]+)", path.read_text(encoding="utf-8"))}
+    assert named
+    assert named <= set(artifacts.read(artifacts.KNOWN))

