@@ -23,10 +23,13 @@ from eval.comparison.comparable import (
     dataset_differences,
     decoding_differences,
     index_differences,
+    is_left_to_the_processor,
     print_of,
+    processor_note,
+    some,
 )
 from eval.comparison.tables import Row
-from eval.comparison.transfers import Comparison, Ended, compare_runs, counts
+from eval.comparison.transfers import Comparison, Ended, compare_runs, counts, on_the_edge
 from eval.outcomes import Match, judge
 from eval.pairs import pairs
 from eval.predict import EXAMPLES, PREDICTIONS
@@ -106,6 +109,9 @@ def compare(settings: CompareJob, out: Path) -> Comparisons:
     ]
     notes += [f"Left out of {row.name}, because not all runs have them: {row.left_out} examples." for row in rows if row.left_out]
 
+    for before, after in pairwise(range(len(runs))):
+        notes += _rounding_notes((runs[before], kept[before]), (runs[after], kept[after]))
+
     def against(before: int, after: int) -> Comparison:
         first, second = (runs[before].name, kept[before]), (runs[after].name, kept[after])
         return compare_runs(first, second, resamples=settings.resamples, seed=settings.seed)
@@ -174,7 +180,8 @@ def _read(name: str, folder: Path, match: Match | None) -> _Run:
     try:
         for example, prediction in pairs(iter_records(folder / EXAMPLES, Example), iter_records(folder / PREDICTIONS, Prediction)):
             question = one_line(example.question, tables.QUESTION)
-            ended[example.id] = Ended(example.question_id, question, judge(example, prediction, match or config["match"]))
+            judged = judge(example, prediction, match or config["match"])
+            ended[example.id] = Ended(example.question_id, question, judged, prediction.sieve_score, prediction.threshold)
             prints[example.id] = print_of(example)
     except InputError as error:
         raise InputError(f"{folder}: {error}; a run that was stopped goes on when its command is repeated") from error
@@ -216,6 +223,15 @@ def _require_comparable(runs: Sequence[_Run], allow: Sequence[Ground]) -> list[s
             f"Add allow=[{grounds}] to compare all the same"
         )
     return [f"Differs and was allowed to: {said}." for _, said in found]
+
+
+def _rounding_notes(before: tuple[_Run, Mapping[str, Ended]], after: tuple[_Run, Mapping[str, Ended]]) -> list[str]:
+    """What of a comparison another processor, or a bit, may account for."""
+    (first, ended), (second, ended_after) = before, after
+    processor = processor_note((first.name, first.versions), (second.name, second.versions), is_left_to_the_processor(first.config))
+    edge = on_the_edge(ended, ended_after)
+    told = f"On the edge: {some(edge)} moved from {first.name} to {second.name} with the same Sieve score but for rounding, across the threshold."
+    return [*([processor] if processor else []), *([told] if edge else [])]
 
 
 def _settings_differences(before: _Run, after: _Run) -> tuple[Difference, ...]:

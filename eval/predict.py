@@ -4,11 +4,12 @@ import logging
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from eval.comparison.comparable import same_examples
 from eval.engine import Engine
 from eval.progress import Progress
 from eval.settings import EvalJob
 from rag.errors import InputError
-from rag.jsonl import Journal, dump, iter_records, write_records
+from rag.jsonl import Journal, iter_records, write_records
 from rag.records import Example, Prediction
 
 logger = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ def _require_one_each(batch: Sequence[Example], made: Sequence[Prediction]) -> N
 def _keep_examples(examples: Sequence[Example], path: Path) -> None:
     if not path.is_file():
         write_records(path, examples)
-    elif path.read_text(encoding="utf-8") != "".join(f"{dump(example)}\n" for example in examples):
+    elif not same_examples(list(iter_records(path, Example)), examples):
         raise InputError(f"{path}: the data set has changed since this run began; set out to a new folder")
 
 

@@ -1,4 +1,4 @@
-"""What a result needs to be traced: git commit, package versions and machine."""
+"""What a result needs to be traced: git commit, package versions, machine, and what decides the last bits of what is computed on it."""
 
 import os
 import platform
@@ -8,6 +8,10 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
+"""Flags of x86 processors that a library chooses its arithmetic by; on the last two it computes in bfloat16."""
+CHOSEN_BY = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")
+"""Variables of the environment that make it choose fewer."""
 PACKAGES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets", "hydra-core", "pydantic", "numpy")
 
 
@@ -19,7 +23,8 @@ def provenance() -> dict[str, str]:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return {"commit": _commit(), "python": platform.python_version(), "machine": _machine(), **versions}
+    here = {"machine": _machine(), "instructions": _instructions(), "threads": _threads()}
+    return {"commit": _commit(), "python": platform.python_version(), **here, **versions}
 
 
 def command(module: str) -> str:
@@ -49,9 +54,24 @@ def _machine() -> str:
 
 
 def _processor() -> str:
+    return _told_of_the_processor("model name") or platform.processor() or "unknown processor"
+
+
+def _instructions() -> str:
+    flags = _told_of_the_processor("flags").split()
+    return " ".join([*(name for name in INSTRUCTIONS if name in flags), *(f"{n}={os.environ[n]}" for n in CHOSEN_BY if n in os.environ)])
+
+
+def _threads() -> str:
+    asked = os.environ.get("OMP_NUM_THREADS")
+    return asked or str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
+
+
+def _told_of_the_processor(what: str) -> str:
+    """A line of what Linux says of its first processor; empty elsewhere."""
     info = Path("/proc/cpuinfo")
     if info.is_file():
         for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
+            if line.partition(":")[0].strip() == what:
                 return line.partition(":")[2].strip()
-    return platform.processor() or "unknown processor"
+    return ""

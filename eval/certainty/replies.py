@@ -5,6 +5,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from eval.comparison.comparable import same_examples
 from eval.outcomes import Match, outcome, pair
 from eval.predict import EXAMPLES, PREDICTIONS
 from rag.errors import InputError
@@ -83,7 +84,7 @@ def _has_no_score(prediction: Prediction) -> bool:
 
 
 def _require_same_examples(first: Sequence[tuple[Example, Prediction]], second: Sequence[tuple[Example, Prediction]]) -> None:
-    if [example for example, _ in first] != [example for example, _ in second]:
+    if not same_examples([example for example, _ in first], [example for example, _ in second]):
         raise InputError("runs: expected the run of the replies and that of the scores on the same examples, and they differ")
 
 

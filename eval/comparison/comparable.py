@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from rag.records import Document, Example, Record, Text
+from rag.rounding import same
 
 Ground = Literal["dataset", "index", "decoding"]
 """What must be the same, so that what is left is the system."""
@@ -15,6 +16,8 @@ _PRECISION: Final = ("attention", "batch_size", "device", "precision", "quantiza
 _GENERATION: Final = ("do_sample", "max_answer_tokens", "max_new_tokens", "max_tokens", "temperature", "top_p")
 DECODING: Final = frozenset((*_PRECISION, *_GENERATION))
 """Keys of a system that say how its models are run, not which system it is."""
+PROCESSOR: Final = ("machine", "instructions", "threads")
+"""What a run's versions say of what computed it."""
 CONTENT: Final = ("question_id", "question", "documents", "answers", "state", "condition")
 NAMED: Final = 5
 """Ids named in a message."""
@@ -24,7 +27,9 @@ class Print(NamedTuple):
     """What identifies one example, without holding it."""
 
     content: tuple[int, ...]
-    """One hash for each of `CONTENT`; equal within one process only."""
+    """One hash for each of `CONTENT`, documents without the scores that a retriever computed; equal within one process only."""
+    scores: tuple[float | None, ...]
+    """Those scores."""
     found_in: tuple[tuple[str, str], ...]
     """Role and name of what retrieved the documents."""
 
@@ -41,27 +46,51 @@ def print_of(example: Example) -> Print:
     """Reduce an example to what two runs must have in common."""
     documents = tuple(map(_document, example.documents))
     content = (example.question_id, example.question, documents, example.answers, example.state, example.condition)
-    return Print(tuple(map(hash, content)), tuple(sorted((k, v) for k, v in example.lineage.items() if k in INDEX_ROLES)))
+    found_in = tuple(sorted((k, v) for k, v in example.lineage.items() if k in INDEX_ROLES))
+    return Print(tuple(map(hash, content)), _scores(example), found_in)
 
 
 def _document(document: Document) -> tuple[object, ...]:
-    shown = (document.id, document.text, document.title, document.rank, document.score, document.label, document.answer)
+    shown = (document.id, document.text, document.title, document.rank, document.label, document.answer)
     return (*shown, *sorted(document.metadata.items()))
+
+
+def _scores(example: Example) -> tuple[float | None, ...]:
+    return tuple(document.score for document in example.documents)
+
+
+def _same_scores(before: Sequence[float | None], after: Sequence[float | None]) -> bool:
+    """But for rounding: an index keeps its vectors in half precision."""
+    return len(before) == len(after) and all(same(one, other, "float16") for one, other in zip(before, after, strict=True))
+
+
+def same_examples(before: Sequence[Example], after: Sequence[Example]) -> bool:
+    """Whether two lists hold the same examples in one order; scores of their documents may differ by rounding, as those of another processor do."""
+
+    def unscored(example: Example) -> Example:
+        return example.model_copy(update={"documents": tuple(d.model_copy(update={"score": None}) for d in example.documents)})
+
+    return len(before) == len(after) and all(
+        one == other or (unscored(one) == unscored(other) and _same_scores(_scores(one), _scores(other)))
+        for one, other in zip(before, after, strict=True)
+    )
 
 
 def dataset_differences(before: Mapping[str, Print], after: Mapping[str, Print]) -> list[str]:
     """How the examples differ, each cause with some of their ids."""
     found = [
-        f"{len(only)} examples only in the {which} ({_some(only)})"
+        f"{len(only)} examples only in the {which} ({some(only)})"
         for which, only in (("first", sorted(before.keys() - after.keys())), ("second", sorted(after.keys() - before.keys())))
         if only
     ]
-    changed: dict[str, list[str]] = {field: [] for field in CONTENT}
+    changed: dict[str, list[str]] = {field: [] for field in (*CONTENT, "scores of the documents")}
     for name in sorted(before.keys() & after.keys()):
         for field, first, second in zip(CONTENT, before[name].content, after[name].content, strict=True):
             if first != second:
                 changed[field].append(name)
-    return found + [f"{field} of {len(ids)} examples ({_some(ids)})" for field, ids in changed.items() if ids]
+        if not _same_scores(before[name].scores, after[name].scores):
+            changed["scores of the documents"].append(name)
+    return found + [f"{field} of {len(ids)} examples ({some(ids)})" for field, ids in changed.items() if ids]
 
 
 def index_differences(before: Mapping[str, Print], after: Mapping[str, Print]) -> list[str]:
@@ -81,6 +110,31 @@ def decoding_differences(before: Mapping[str, Any], after: Mapping[str, Any]) ->
         for key in sorted(first.keys() & second.keys())
         if first[key] != second[key]
     ]
+
+
+def processor_note(before: tuple[str, Mapping[str, str]], after: tuple[str, Mapping[str, str]], is_auto: bool) -> str | None:
+    """What it means that the versions of two runs name other processors or threads; none where they do not.
+
+    `is_auto` says whether the precision was left to the processor. A run of an earlier version of the code names fewer keys.
+    """
+    (first, made), (second, made_after) = before, after
+    keys = [key for key in PROCESSOR if key in made and key in made_after and made[key] != made_after[key]]
+    if not keys:
+        return None
+    found = "; ".join(f"{key} '{made[key]}' and '{made_after[key]}'" for key in keys)
+    said = (
+        f"{second} was not computed as {first} was: {found}. The same models give the same content scores there whose last bits differ, so that a "
+        "set on the edge of a threshold, or an answer between two words as likely as each other, may move for no other reason."
+    )
+    native = [name for name, versions in (before, after) if "bf16" in versions.get("instructions", "")]
+    if is_auto and "instructions" in keys and len(native) == 1:
+        said += f" On the CPU, precision=auto is bfloat16 in {native[0]} and float32 in {second if native == [first] else first}: more than last bits."
+    return said
+
+
+def is_left_to_the_processor(config: Mapping[str, Any]) -> bool:
+    """Whether a stage of a config has `precision: auto`."""
+    return any(path.endswith("precision") and value == "auto" for path, value in _leaves(config))
 
 
 def config_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Difference, ...]:
@@ -114,7 +168,8 @@ def _leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield prefix, node
 
 
-def _some(ids: Sequence[str]) -> str:
+def some(ids: Sequence[str]) -> str:
+    """The first of some ids, and how many more there are."""
     return ", ".join(ids[:NAMED]) + (f" and {len(ids) - NAMED} more" if len(ids) > NAMED else "")
 
 

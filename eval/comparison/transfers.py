@@ -14,6 +14,7 @@ from eval.metrics import Judged
 from eval.score import METRICS
 from eval.tally import Tally
 from rag.records import GUARD_FAILURES, Outcome, Record, RetrievalState, Text
+from rag.rounding import same
 
 
 class Place(StrEnum):
@@ -42,6 +43,8 @@ class Ended(NamedTuple):
     question_id: str
     question: str
     judged: Judged
+    sieve_score: float | None = None
+    threshold: float | None = None
 
     @property
     def place(self) -> Place:
@@ -55,6 +58,11 @@ class Ended(NamedTuple):
             RetrievalState.UNANSWERABLE: Place.ABSTAINED_UNANSWERABLE,
         }
         return Place.ABSTAINED_OTHER if self.judged.state is None else said.get(self.judged.state, Place.ABSTAINED_OTHER)
+
+    @property
+    def is_flagged(self) -> bool:
+        """Whether the Sieve's score reaches the threshold."""
+        return self.sieve_score is not None and self.threshold is not None and self.sieve_score >= self.threshold
 
     @property
     def right(self) -> bool:
@@ -192,6 +200,18 @@ def transfers(before: Mapping[str, Ended], after: Mapping[str, Ended]) -> tuple[
                 Moved(id=name, question_id=second.question_id, question=second.question, effect=_effect(first, second))
             )
     return tuple(Transfer(origin=origin, target=target, moved=tuple(moved)) for (origin, target), moved in moves.items() if moved)
+
+
+def on_the_edge(before: Mapping[str, Ended], after: Mapping[str, Ended]) -> tuple[str, ...]:
+    """The examples that ended in another place with the same Sieve score and threshold but for rounding, on either side of the threshold."""
+    return tuple(
+        name
+        for name, first, second in ((name, before[name], after[name]) for name in sorted(before))
+        if first.place is not second.place
+        and first.is_flagged != second.is_flagged
+        and same(first.sieve_score, second.sieve_score)
+        and same(first.threshold, second.threshold)
+    )
 
 
 def _effect(before: Ended, after: Ended) -> Effect:

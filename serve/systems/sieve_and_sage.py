@@ -8,6 +8,7 @@ from pydantic import Field
 from rag.errors import InputError, nearest
 from rag.prompts import QaPrompt
 from rag.records import Document, Prediction, Query, Reason, RetrievalState
+from rag.rounding import same
 from rag.settings import InputPath
 from sage.predict import SageSettings
 from serve.systems.stage import (
@@ -131,7 +132,7 @@ class SieveAndSage:
     def _remove(self, items: Sequence[Item]) -> None:
         """Remove units from each set, the best one first, until the Sieve finds the rest clean; decide those that it never does.
 
-        Greedy: a unit that is gone does not come back. Where several disagreements score exactly the same no single removal lowers the score, and
+        Greedy: a unit that is gone does not come back. Where several disagreements score the same no single removal lowers the score, and
         the rule for ties takes the lower-ranked documents first, misleading or not.
         """
         out: dict[int, tuple[Removal, ...]] = {}
@@ -160,14 +161,18 @@ class SieveAndSage:
             run("leave_one_out", items, self.sieve.leave_one_out, read, self.sieve_deadline)
 
     def _best(self, item: Item, removals: Sequence[Removal]) -> Removal | None:
-        """The removal that lowers the score most; none where nothing would remain. The first of them on a set is the one to blame."""
+        """The removal that lowers the score most, of several that do so but for rounding that of the lowest rank; none where nothing would remain.
+
+        The first of them on a set is the one to blame.
+        """
         ids = {document.id for document in item.documents}
         for removal in removals:
             if not is_probability(removal.score) or not removal.ids or not ids.issuperset(removal.ids):
                 raise ValueError(f"{removal} is no removal from {sorted(ids)} with a probability")
         if not removals:
             return None
-        best = min(removals, key=lambda removal: (removal.score, -removal.rank, removal.ids))
+        lowest = min(removal.score for removal in removals)
+        best = min((r for r in removals if same(r.score, lowest)), key=lambda removal: (-removal.rank, removal.ids))
         if "blamed" not in item.known:
             item.known.update(blamed=best.ids, leave_one_out={i: removal.score for removal in removals for i in removal.ids})
         return best

@@ -12,7 +12,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conf.job import run_folder
+from conf.job import RUN_FILE, run_folder
 from eval.compare import CompareJob, Comparisons, compare, with_runs
 from eval.comparison.transfers import (
     Comparison,
@@ -203,6 +203,11 @@ def other(example: Example, **fields: Any) -> Example:
         ([*TWENTY, other(TWENTY[0], id="e21")], {}, r"dataset of a and b: 1 examples only in the second \(e21\)"),
         ([*TWENTY[:-1], other(TWENTY[-1], question="why?")], {}, r"dataset of a and b: question of 1 examples \(e20\)"),
         ([other(e, documents=()) for e in TWENTY], {}, r"dataset of a and b: documents of 20 examples \(e01, .*, e05 and 15 more\)"),
+        (
+            [other(e, documents=(e.documents[0].model_copy(update={"score": 0.51}),)) for e in TWENTY],
+            {},
+            r"dataset of a and b: scores of the documents of 20 examples",
+        ),
         ([other(e, lineage={"index": "v2"}) for e in TWENTY], {}, r"index of a and b: index is 'v1' and 'v2' \(20 examples\)"),
         ([other(e, lineage={}) for e in TWENTY], {}, r"index of a and b: index is 'v1' and not named \(20 examples\)"),
         (TWENTY, {"batch_size": 4}, r"decoding of a and b: batch_size is 8 and 4"),
@@ -223,6 +228,48 @@ def test_runs_that_differ_in_more_than_the_system_are_refused_by_name(
     with pytest.raises(InputError, match=message):
         compared(folders, tmp_path / "out")
     assert not (tmp_path / "out" / "compare.json").exists()
+
+
+def on_another_processor(folder: Path, **versions: str) -> Path:
+    """The folder of a run as it would be if another processor had made it."""
+    record = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+    record["versions"] |= versions
+    (folder / RUN_FILE).write_text(json.dumps(record), encoding="utf-8")
+    return folder
+
+
+def scored(score: float, threshold: float = 0.5) -> list[Prediction]:
+    """Twenty answers, of which the first is held back where its score reaches the threshold."""
+    first, *rest = predictions(set(), {"e01"} if score >= threshold else set())
+    return [first.model_copy(update={"sieve_score": score, "threshold": threshold}), *rest]
+
+
+def test_a_run_by_another_processor_is_told_as_one_and_not_as_other_content(make_run: MakeRun, tmp_path: Path) -> None:
+    """Its retriever's scores differ in their last bits, and one set is on the edge of the threshold."""
+
+    def retrieved(bits: float) -> list[Example]:
+        return [other(e, documents=(e.documents[0].model_copy(update={"score": 0.5 + bits}),)) for e in TWENTY]
+
+    here = on_another_processor(make_run("a", scored(0.4999999), retrieved(0.0)), instructions="avx2 avx512f amx_bf16", threads="1")
+    there = on_another_processor(make_run("b", scored(0.5), retrieved(1e-7)), instructions="avx2", threads="1")
+    found = compared([here, there], tmp_path / "out")
+    assert moves(found.steps[0]) == {"e01": ("correct", "abstained: unanswerable")}
+    processor, edge, _ = json.loads((tmp_path / "out" / "compare.json").read_text(encoding="utf-8"))["notes"]
+    assert processor.startswith("b was not computed as a was: instructions 'avx2 avx512f amx_bf16' and 'avx2'. The same models give")
+    assert processor.endswith("On the CPU, precision=auto is bfloat16 in a and float32 in b: more than last bits.")
+    assert edge == "On the edge: e01 moved from a to b with the same Sieve score but for rounding, across the threshold."
+
+
+def test_another_number_of_threads_is_told_and_one_processor_says_nothing(make_run: MakeRun, tmp_path: Path) -> None:
+    one = on_another_processor(make_run("a", scored(0.2)), instructions="avx2", threads="1")
+    two = on_another_processor(make_run("b", scored(0.7)), instructions="avx2", threads="2")
+    compared([one, two], tmp_path / "out")
+    first, *others = json.loads((tmp_path / "out" / "compare.json").read_text(encoding="utf-8"))["notes"]
+    assert first.startswith("b was not computed as a was: threads '1' and '2'.") and "precision=auto" not in first
+    assert len(others) == 1, "a score that moved across the threshold by more than rounding is no set on its edge"
+    same = on_another_processor(make_run("c", scored(0.2)), instructions="avx2", threads="1")
+    compared([one, same], tmp_path / "same")
+    assert len(json.loads((tmp_path / "same" / "compare.json").read_text(encoding="utf-8"))["notes"]) == 1
 
 
 def test_several_grounds_are_named_together_and_each_must_be_allowed(make_run: MakeRun, tmp_path: Path) -> None:

@@ -77,6 +77,15 @@ def test_scores_like_those_certified_on_hold(folder: Path, tmp_path: Path) -> No
     run(job(folder, tmp_path / "live.jsonl"), tmp_path)
 
 
+def test_the_last_bits_of_another_processor_are_no_drift(folder: Path, tmp_path: Path) -> None:
+    """Where many sets have one score, all of them move with it, and across the threshold where that is one of the scores."""
+    certified = record.read(folder)
+    record.write(folder, certified.model_copy(update={"scores": (0.02,) * 150 + (0.5,) * 150}))
+    moved = [0.02 + 1e-8] * 100 + [0.5 - 1e-7] * 100
+    found = look(job(folder, live(tmp_path / "live.jsonl", [*moved])), tmp_path)
+    assert (found.verdict, found.distance, found.flagged_live, found.flagged_before) == (Verdict.HOLDS, 0.0, 0.5, 0.5)
+
+
 def test_other_scores_withdraw_the_certificate_for_good(folder: Path, tmp_path: Path) -> None:
     drifted = live(tmp_path / "live.jsonl", [*scores(200, 1, shift=0.2)])
     found = look(job(folder, drifted), tmp_path)

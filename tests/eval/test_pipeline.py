@@ -165,6 +165,18 @@ def test_a_full_disk_keeps_the_rows_done_and_a_rerun_goes_on(tmp_path: Path, mon
     assert evaluation.report.n == 7
 
 
+def test_scores_of_documents_that_another_processor_computed_are_no_other_examples(tmp_path: Path) -> None:
+    def retrieved(score: float) -> list[Example]:
+        return [e.model_copy(update={"documents": tuple(d.model_copy(update={"score": score}) for d in e.documents)}) for e in EXAMPLES_7]
+
+    evaluate(settings(retrieved(0.7), system=Counting()), tmp_path)
+    again = Counting()
+    evaluate(settings(retrieved(0.7 + 1e-8), system=again), tmp_path)
+    assert again.asked == []
+    with pytest.raises(InputError, match=r"examples\.jsonl: the data set has changed"):
+        evaluate(settings(retrieved(0.71), system=again), tmp_path)
+
+
 def test_other_examples_under_the_same_folder_are_refused(tmp_path: Path) -> None:
     evaluate(settings(system=Counting()), tmp_path)
     changed = [*EXAMPLES_7[:-1], EXAMPLES_7[-1].model_copy(update={"question": "And of Chile?"})]

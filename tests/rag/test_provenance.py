@@ -47,3 +47,16 @@ def test_without_git_it_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_names_the_versions_that_a_result_depends_on() -> None:
     assert {"python", "machine", "pydantic", "torch", "transformers"} <= set(provenance.provenance())
+
+
+def test_it_names_what_decides_the_last_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = {"flags": "fpu avx2 sse4_2 avx512f amx_bf16", "model name": "Chip 9000"}
+    monkeypatch.setattr(provenance, "_told_of_the_processor", lambda what: flags.get(what, ""))
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
+    found = provenance.provenance()
+    assert (found["instructions"], found["threads"]) == ("avx2 avx512f amx_bf16 ONEDNN_MAX_CPU_ISA=AVX2", "3")
+    assert found["machine"].endswith("Chip 9000")
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert int(provenance.provenance()["threads"]) >= 1

@@ -164,6 +164,13 @@ class TestFlagged:
         system = SieveAndSage(make_sieve(distracted_by("a", "b", "c")), make_sage(), on_flag="filter")
         assert one(system, asked).removed == ("a",)
 
+    def test_a_tie_but_for_rounding_is_a_tie(self, make_sieve, make_sage, query) -> None:
+        rest = {"d1": 0.3, "d2": 0.2 + 1e-8, "d3": 0.2}
+        sieve = make_sieve(lambda documents: next((score for i, score in rest.items() if i not in ids(documents)), 0.9))
+        for bits in (1e-8, 0.0, -1e-8):
+            rest["d2"] = 0.2 + bits
+            assert one(SieveAndSage(sieve, make_sage(), on_flag="filter"), query("a", "b", "c")).removed == ("d3",)
+
     def test_a_tie_in_rank_goes_to_the_first_id(self, make_sieve, make_sage, query) -> None:
         sieve = make_sieve(0.9)
         sieve.leave_one_out = lambda *_: [[Removal(("d3",), 2, 0.1), Removal(("d2",), 2, 0.1), Removal(("d1",), 1, 0.1)]]

@@ -30,6 +30,11 @@ def pairs(predictions: list[Prediction], examples: list[Example] = EXAMPLES) -> 
     return list(zip(examples, predictions, strict=True))
 
 
+def retrieved(score: float) -> list[Example]:
+    """The examples with what a retriever computed."""
+    return [e.model_copy(update={"documents": (e.documents[0].model_copy(update={"score": score}),)}) for e in EXAMPLES]
+
+
 def test_a_run_at_other_thresholds_by_hand() -> None:
     """0.2 right, 0.6 wrong, 0.8 on a distracted set and wrong whatever it says, 0.1 an abstention. Equal to the threshold is flagged."""
     run = run_of(pairs(FULL), "exact")
@@ -61,9 +66,11 @@ def test_scores_may_come_from_another_run_on_the_same_examples() -> None:
     run = run_of(pairs(alone), "exact", pairs(stored))
     assert run.reach == 1.0 and [reply.score for reply in run.replies] == [0.2, 0.6, 0.8, 0.1]
     assert at(run.replies, Point(0.7)) == [True, True, False, False]
-    other = [e.model_copy(update={"question": "And who?"}) for e in EXAMPLES]
-    with pytest.raises(InputError, match="on the same examples, and they differ"):
-        run_of(pairs(alone), "exact", pairs(stored, other))
+    for other in ([e.model_copy(update={"question": "And who?"}) for e in EXAMPLES], retrieved(0.71), EXAMPLES[:-1]):
+        with pytest.raises(InputError, match="on the same examples, and they differ"):
+            run_of(pairs(alone, retrieved(0.7)), "exact", list(zip(other, stored, strict=False)))
+    by_another_processor = pairs(stored, retrieved(0.7 + 1e-8))
+    assert run_of(pairs(alone, retrieved(0.7)), "exact", by_another_processor) == run
     with pytest.raises(InputError, match="the first run to have no Sieve"):
         run_of(pairs(FULL), "exact", pairs(stored))
 
