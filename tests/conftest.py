@@ -9,11 +9,15 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
+import hypothesis
 import pytest
 import pytest_socket
 
 # Tiny models gain nothing from threads, and lose a factor of ten where the cores are busy. Read by torch when it is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# How long an example takes says how busy the machine is, and nothing of the code.
+hypothesis.settings.register_profile("any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("any machine")
 
 
 class Answer(NamedTuple):
