@@ -13,6 +13,7 @@ from rag.errors import InputError
 from rag.jsonl import read_examples, write_records
 from rag.models.lora import LoraSettings
 from rag.records import Condition, Document, Example, RetrievalState
+from rag.rounding import TOLERANCE
 from sieve.embed import EmbedJob, Source, probe, run, silhouette, stored_or_made, tsne
 from sieve.joint.inputs import InputSettings, encode
 from sieve.joint.model import Backbone
@@ -41,13 +42,13 @@ def test_an_embedding_is_the_last_hidden_state_that_the_head_reads(backbone: Bac
     sieve = sieve_of(loaded)
     questions, documents = [q for q, _ in SETS], [d for _, d in SETS]
     embeddings = sieve.embed(questions, documents)
-    assert [e.score for e in embeddings] == pytest.approx([s.score for s in sieve.screen(questions, documents)], abs=1e-6)
+    assert [e.score for e in embeddings] == pytest.approx([s.score for s in sieve.screen(questions, documents)], abs=TOLERANCE["float32"])
     for (question, docs), embedding in zip(SETS, embeddings, strict=True):
         ids = torch.tensor([encode(question, docs, loaded.tokenizer, sieve.inputs).ids])
         pattern = {"global_attention_mask": (torch.arange(ids.shape[1]) == 0).long()[None]} if family == "longformer" else {}
         with torch.inference_mode():
             expected = loaded.model.base_model(input_ids=ids, **pattern).last_hidden_state[0, position]
-        assert embedding.vector == pytest.approx(expected.tolist(), abs=1e-5)
+        assert embedding.vector == pytest.approx(expected.tolist(), abs=TOLERANCE["float32"])
     assert not loaded.model.base_model._forward_hooks
 
 
@@ -57,8 +58,8 @@ def test_of_pairs_the_highest_is_embedded(backbone: BackboneOf) -> None:
     (embedding,) = sieve_of(loaded, pooling="pairs").embed([question], [documents])
     pairs = [[documents[i], documents[j]] for i, j in ((0, 1), (0, 2), (1, 2))]
     highest = max(sieve_of(loaded).embed([question] * 3, pairs), key=lambda e: e.score)
-    assert embedding.vector == pytest.approx(highest.vector, abs=1e-5)
-    assert embedding.score == pytest.approx(highest.score, abs=1e-6)
+    assert embedding.vector == pytest.approx(highest.vector, abs=TOLERANCE["float32"])
+    assert embedding.score == pytest.approx(highest.score, abs=TOLERANCE["float32"])
 
 
 def test_the_silhouette_by_hand() -> None:
@@ -142,8 +143,8 @@ def test_a_panel_for_each_checkpoint_and_for_the_base(
     examples = read_examples(job.data[0])
     expected = load(checkpoints["threeway-llama"]).embed([e.question for e in examples], [e.documents for e in examples])
     with np.load(out / "embeddings-4.npz") as stored:
-        assert stored["vectors"] == pytest.approx(np.array([e.vector for e in expected]), abs=1e-5)
-        assert stored["scores"] == pytest.approx(np.array([e.score for e in expected]), abs=1e-5)
+        assert stored["vectors"] == pytest.approx(np.array([e.vector for e in expected]), abs=TOLERANCE["float32"])
+        assert stored["scores"] == pytest.approx(np.array([e.score for e in expected]), abs=TOLERANCE["float32"])
         assert stored["ids"].tolist() == [e.id for e in examples]
         assert stored["conditions"].tolist() == ["answerable", "conflict", "unanswerable"] * 7
 

@@ -18,6 +18,7 @@ import sieve.train
 from rag.errors import InputError
 from rag.models.lora import LoraSettings, lora_config
 from rag.records import Example
+from rag.rounding import TOLERANCE
 from sieve.joint.model import LongContext, load_backbone, require_positions
 from sieve.predict import Sieve, load
 from sieve.settings import SieveSettings, TrainJob
@@ -118,7 +119,7 @@ def test_it_trains_saves_loads_and_scores(
     after = served.model.state_dict()
     assert sum(not torch.equal(after[key], tensor) for key, tensor in before.items()) > len(before) / 2
     examples = make_examples(4, start=300)
-    assert scores(served, examples) == pytest.approx(scores(result.sieve, examples), abs=1e-6)
+    assert scores(served, examples) == pytest.approx(scores(result.sieve, examples), abs=TOLERANCE["float32"])
 
 
 def scores(sieve: Sieve, examples: list[Example]) -> list[float]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rag.errors import InputError
 from rag.records import Document
+from rag.rounding import TOLERANCE
 from sieve.joint.inputs import InputSettings, encode
 from sieve.joint.model import Backbone
 from sieve.joint.predict import Sieve, log_odds, pooled
@@ -82,8 +83,8 @@ def test_a_score_depends_neither_on_batch_mates_nor_on_padding(backbone: Backbon
         together = [screening.score for screening in sieve.screen(questions, documents)]
     assert len(calls) == 1
     assert int((calls[0]["attention_mask"] == 0).sum()) > 100
-    assert together == pytest.approx(alone, abs=1e-6)
-    assert [s.score for s in sieve.screen(questions[::-1], documents[::-1])] == pytest.approx(alone[::-1], abs=1e-6)
+    assert together == pytest.approx(alone, abs=TOLERANCE["float32"])
+    assert [s.score for s in sieve.screen(questions[::-1], documents[::-1])] == pytest.approx(alone[::-1], abs=TOLERANCE["float32"])
     # The sets differ enough for a mix-up to show.
     assert min(abs(a - b) for a, b in itertools.combinations(alone, 2)) > 1e-4
 
@@ -121,7 +122,7 @@ def test_a_forward_pass_holds_no_more_tokens_than_allowed(backbone: BackboneOf) 
     with recorded(loaded.model) as calls:
         (removals,) = sieve_of(loaded, batch_tokens=200).leave_one_out(["w1 w2"], [FIVE])
     assert [tuple(call["input_ids"].shape) for call in calls] == [(2, 88), (2, 88), (1, 88)]
-    assert [r.score for r in removals] == pytest.approx([r.score for r in expected], abs=1e-6)
+    assert [r.score for r in removals] == pytest.approx([r.score for r in expected], abs=TOLERANCE["float32"])
 
 
 def test_a_model_fresh_from_training_serves_without_dropout(backbone: BackboneOf) -> None:
@@ -214,7 +215,7 @@ def test_leave_one_out_scores_what_remains(backbone: BackboneOf) -> None:
     assert [(r.ids, r.rank) for r in removals] == [(("high", "copy"), 1), (("middle",), 2), (("low",), 4)]
     rests = [[middle, low], [high, copy, low], [high, middle, copy]]
     expected = [screening.score for screening in sieve.screen(["w1"] * 3, rests)]
-    assert [r.score for r in removals] == pytest.approx(expected, abs=1e-6)
+    assert [r.score for r in removals] == pytest.approx(expected, abs=TOLERANCE["float32"])
 
 
 def test_sets_of_one_call_are_kept_apart(backbone: BackboneOf) -> None:
@@ -229,7 +230,7 @@ def test_sets_of_one_call_are_kept_apart(backbone: BackboneOf) -> None:
     assert [[r.ids for r in removals] for removals in together] == [[("a",), ("b",)], [("a",), ("b",), ("c",)]]
     for question, documents, removals in zip(questions, sets, together, strict=True):
         (alone,) = sieve.leave_one_out([question], [documents])
-        assert [r.score for r in removals] == pytest.approx([r.score for r in alone], abs=1e-6)
+        assert [r.score for r in removals] == pytest.approx([r.score for r in alone], abs=TOLERANCE["float32"])
 
 
 @pytest.mark.parametrize("documents", [[document("a", OPENED)], [document("a", OPENED), document("b", OPENED.lower())]])
@@ -269,7 +270,7 @@ class TestPairs:
         of_pairs = {ids: whole.screen(["w1 w2"], [list(two)])[0] for ids, two in named_pairs(FIVE)}
         (screening,) = pairs.screen(["w1 w2"], [FIVE])
         assert len(of_pairs) == 10
-        assert screening.score == pytest.approx(max(s.score for s in of_pairs.values()), abs=1e-6)
+        assert screening.score == pytest.approx(max(s.score for s in of_pairs.values()), abs=TOLERANCE["float32"])
         assert screening.tokens == sum(s.tokens for s in of_pairs.values())
         assert len({s.score for s in of_pairs.values()}) == 10  # a mix-up would show
 
@@ -283,9 +284,9 @@ class TestPairs:
         assert screened == len(calls) == 1
         assert [r.ids for r in removals] == [(f"d{i}",) for i in range(5)]
         expected = [max(score for ids, score in of_pairs.items() if f"d{i}" not in ids) for i in range(5)]
-        assert [r.score for r in removals] == pytest.approx(expected, abs=1e-6)
+        assert [r.score for r in removals] == pytest.approx(expected, abs=TOLERANCE["float32"])
         alone = [whole.screen(["w3"], [[d for d in FIVE[:3] if d is not left]])[0].score for left in FIVE[:3]]
-        assert [r.score for r in of_three] == pytest.approx(alone, abs=1e-6)
+        assert [r.score for r in of_three] == pytest.approx(alone, abs=TOLERANCE["float32"])
 
     def test_what_was_forgotten_is_read_again(self, backbone: BackboneOf) -> None:
         pairs = sieve_of(backbone("bert"), pooling="pairs")
@@ -296,7 +297,9 @@ class TestPairs:
             pairs.forget()
             again = pairs.leave_one_out(["w1 w2"], [FIVE])
         assert len(calls) == 2
-        assert [removal.score for removal in again[0]] == pytest.approx([removal.score for removal in remembered[0]], abs=1e-6)
+        assert [removal.score for removal in again[0]] == pytest.approx(
+            [removal.score for removal in remembered[0]], abs=TOLERANCE["float32"]
+        )
 
     def test_without_a_screening_before_each_pair_is_read_once(self, backbone: BackboneOf) -> None:
         loaded = backbone("bert")
@@ -306,7 +309,9 @@ class TestPairs:
         with recorded(loaded.model) as calls:
             removals = fresh.leave_one_out(["w1 w2"], [FIVE])
         assert sum(call["input_ids"].shape[0] for call in calls) == 10
-        assert [r.score for r in removals[0]] == pytest.approx([r.score for r in screened.leave_one_out(["w1 w2"], [FIVE])[0]], abs=1e-6)
+        assert [r.score for r in removals[0]] == pytest.approx(
+            [r.score for r in screened.leave_one_out(["w1 w2"], [FIVE])[0]], abs=TOLERANCE["float32"]
+        )
 
     def test_another_temperature_is_not_served_from_memory(self, backbone: BackboneOf) -> None:
         sieve = sieve_of(backbone("bert"), pooling="pairs")
@@ -322,7 +327,7 @@ class TestPairs:
         ordered = [document("a", words(5), rank=1), document("b", words(6, 9), rank=2), document("c", words(4, 33), rank=3)]
         with recorded(sieve.model) as calls:
             scores = [sieve.screen(["w1"], [list(order)])[0].score for order in itertools.permutations(ordered)]
-        assert scores == pytest.approx([scores[0]] * 6, abs=1e-6)
+        assert scores == pytest.approx([scores[0]] * 6, abs=TOLERANCE["float32"])
         assert all(torch.equal(call["input_ids"], calls[0]["input_ids"]) for call in calls)
 
     def test_near_identical_documents_are_one_document_of_a_pair(self, backbone: BackboneOf) -> None:
@@ -331,11 +336,13 @@ class TestPairs:
         a, copy, b = document("a", words(9)), document("copy", words(9).upper()), document("b", words(6, 50))
         sieve = sieve_of(loaded, pooling="pairs")
         assert [[d.id for d in part] for part in sieve.parts([a, copy, b])] == [["a", "b"]]
-        assert sieve.screen(["w1"], [[a, copy, b]])[0].score == pytest.approx(sieve_of(loaded).screen(["w1"], [[a, b]])[0].score, abs=1e-6)
+        assert sieve.screen(["w1"], [[a, copy, b]])[0].score == pytest.approx(
+            sieve_of(loaded).screen(["w1"], [[a, b]])[0].score, abs=TOLERANCE["float32"]
+        )
         (removals,) = sieve.leave_one_out(["w1"], [[a, copy, b]])
         alone = [sieve_of(loaded).screen(["w1"], [[left]])[0].score for left in (b, a)]
         assert [(r.ids, r.rank) for r in removals] == [(("a", "copy"), 1), (("b",), 3)]
-        assert [r.score for r in removals] == pytest.approx(alone, abs=1e-6)
+        assert [r.score for r in removals] == pytest.approx(alone, abs=TOLERANCE["float32"])
 
     @pytest.mark.parametrize("documents", [[], [document("a", words(5))], [document("a", words(9)), document("b", words(9).upper())]])
     def test_a_set_without_a_pair_is_scored_as_it_is(self, backbone: BackboneOf, documents: list[Document]) -> None:
@@ -351,7 +358,7 @@ class TestPairs:
             (removals,) = sieve.leave_one_out(["w1"], [two])
         assert [call["input_ids"].shape[0] for call in calls] == [1, 2]
         alone = [sieve_of(loaded).screen(["w1"], [[left]])[0].score for left in (two[1], two[0])]
-        assert [r.score for r in removals] == pytest.approx(alone, abs=1e-6)
+        assert [r.score for r in removals] == pytest.approx(alone, abs=TOLERANCE["float32"])
 
     def test_the_pairs_of_many_documents_keep_to_the_budget(self, backbone: BackboneOf) -> None:
         """Ten documents make 45 pairs of 45 tokens, four of which fit 200."""
