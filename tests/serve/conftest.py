@@ -28,6 +28,38 @@ Scorer = Callable[[Sequence[Document]], Any]
 Speaker = Callable[[str, Sequence[Document]], str]
 
 
+class FakeClock:
+    """Time that passes only when a stand-in sleeps, and deadlines that end there: no test is late because the machine is busy."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    def within(self, seconds: float | None, call: Callable[[], Any]) -> Any:
+        """As `serve.deadline.within`, which leaves a call behind when its time is up."""
+        started = self.seconds
+        try:
+            return call()
+        finally:
+            if seconds is not None and self.seconds - started > seconds:
+                self.seconds = started + seconds
+                raise TimeoutError
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """Time as the stages of a system see it."""
+    made = FakeClock()
+    monkeypatch.setattr("serve.systems.stage.now", made.now)
+    monkeypatch.setattr("serve.systems.stage.within", made.within)
+    return made
+
+
 class StubSieve:
     """Scores a set by a function of its documents; groups and orders them as the real Sieve does."""
 

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,10 @@ def test_the_call_s_own_error_reaches_the_caller(seconds: float | None) -> None:
 
 
 def test_a_call_that_hangs_is_left_behind() -> None:
+    """It would end only after the wait for it has: a wait that does not end first would never do so."""
     release = threading.Event()
-    started = time.perf_counter()
     with pytest.raises(TimeoutError):
-        within(0.05, lambda: release.wait(10))
-    assert time.perf_counter() - started < 2
+        within(0.05, release.wait)
     release.set()
 
 

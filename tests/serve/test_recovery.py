@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -263,15 +262,13 @@ class TestEscalate:
         assert [(p.answer, p.reason) for p in made] == [("Ada Lind", None), (None, Reason.UNANSWERABLE), ("Ada Lind", None)]
 
     def test_one_that_hangs_ends_in_time(self, gated: Any, asks: Any) -> None:
-        """Pitfall I4."""
+        """Pitfall I4. It would end only after the system has, so that a system that waited for it would never end."""
         release = threading.Event()
         stronger = Stronger()
-        stronger.predict = lambda _: release.wait(10)  # type: ignore[method-assign, assignment, return-value]
-        started = time.perf_counter()
+        stronger.predict = lambda _: release.wait()  # type: ignore[method-assign, assignment, return-value]
         made = one(self.system(gated(), stronger, escalate_deadline=0.1), asks(NOTHING))
         release.set()
         assert made.reason is Reason.UNANSWERABLE
-        assert time.perf_counter() - started < 1
 
     @pytest.mark.parametrize("texts", [(), (" ",)])
     def test_a_set_without_a_document_is_not_asked_about(self, texts: Any, gated: Any, asks: Any) -> None:

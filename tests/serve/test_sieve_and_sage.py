@@ -1,8 +1,6 @@
 """The two-stage system: whatever goes wrong, and whatever the stages say, an answer was screened and an abstention has a reason."""
 
 import random
-import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -274,39 +272,33 @@ class TestGuardFailures:
 
 
 class TestDeadlines:
-    """Pitfall I4, at a tenth of its times."""
+    """Pitfall I4."""
 
     @pytest.mark.parametrize(
         ("stage", "reason"),
         [("screen", Reason.SIEVE_TIMEOUT), ("leave_one_out", Reason.SIEVE_TIMEOUT), ("answer", Reason.SAGE_TIMEOUT)],
     )
-    def test_a_stage_that_hangs_ends_in_an_abstention_in_time(self, stage, reason, make_sieve, make_sage, query) -> None:
-        release = threading.Event()
+    def test_a_stage_that_hangs_ends_in_an_abstention_in_time(self, stage, reason, make_sieve, make_sage, query, clock) -> None:
         sieve, sage = make_sieve(distracted_by("d2")), make_sage()
         hanging = sage if stage == "answer" else sieve
-        setattr(hanging, stage, lambda *_: release.wait(10))
-        system = SieveAndSage(sieve, sage, on_flag="filter", sieve_deadline=0.1, sage_deadline=0.1)
-        started = time.perf_counter()
+        setattr(hanging, stage, lambda *_: clock.sleep(3600))
+        system = SieveAndSage(sieve, sage, on_flag="filter", sieve_deadline=1, sage_deadline=2)
         prediction = one(system, query(GOLD, OTHER))
-        elapsed = time.perf_counter() - started
-        release.set()
         assert (prediction.reason, prediction.answer) == (reason, None)
-        assert elapsed < 1
+        assert clock.seconds == (2 if stage == "answer" else 1)
 
-    def test_one_item_that_hangs_does_not_cost_the_others_their_answer(self, make_sieve, make_sage, query) -> None:
-        release = threading.Event()
-        sieve = make_sieve(lambda documents: release.wait(10) * 0.1 if documents[0].text == THIRD else 0.1)
+    def test_one_item_that_hangs_does_not_cost_the_others_their_answer(self, make_sieve, make_sage, query, clock) -> None:
+        sieve = make_sieve(lambda documents: 0.1 if documents[0].text != THIRD else clock.sleep(3600))
         queries = [query(GOLD, id="e1"), query(THIRD, id="e2"), query(GOLD, id="e3")]
-        predictions = SieveAndSage(sieve, make_sage(), sieve_deadline=0.3).predict(queries)
-        release.set()
+        predictions = SieveAndSage(sieve, make_sage(), sieve_deadline=3).predict(queries)
         assert [p.reason for p in predictions] == [None, Reason.SIEVE_TIMEOUT, None]
 
-    def test_a_deadline_is_for_each_query_not_for_the_batch(self, make_sieve, make_sage, query) -> None:
-        sieve = make_sieve(lambda _: time.sleep(0.12) or 0.1)
-        predictions = SieveAndSage(sieve, make_sage(), sieve_deadline=0.3).predict([query(GOLD, id=f"e{n}") for n in range(4)])
+    def test_a_deadline_is_for_each_query_not_for_the_batch(self, make_sieve, make_sage, query, clock) -> None:
+        sieve = make_sieve(lambda _: clock.sleep(2) or 0.1)
+        predictions = SieveAndSage(sieve, make_sage(), sieve_deadline=3).predict([query(GOLD, id=f"e{n}") for n in range(4)])
         assert [p.answer for p in predictions] == ["Lima"] * 4
         assert len(sieve.screened) == 1
-        assert all(120 <= p.timings["sieve"] < 300 for p in predictions), "the batch's time by item"
+        assert [p.timings["sieve"] for p in predictions] == [2000] * 4, "the batch's time by item"
 
     def test_a_stage_in_time_is_unaffected(self, make_sieve, make_sage, query) -> None:
         assert one(SieveAndSage(make_sieve(0.1), make_sage(), sieve_deadline=30, sage_deadline=30), query(GOLD)).answer == "Lima"

@@ -1,7 +1,7 @@
 """Chat models behind a server, over real HTTP: what comes back, what is retried, what ends the run."""
 
 import logging
-import time
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,14 +29,23 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_replies_are_in_the_order_of_the_requests_whichever_comes_first(stub: Any) -> None:
-    slow_first = {"a": 0.3, "b": 0.15, "c": 0.0}
-    with stub.serving(
-        lambda body, _: stub.said(body["messages"][-1]["content"].upper(), seconds=slow_first[body["messages"][-1]["content"]])
-    ) as server:
-        chat = client(server.url, concurrency=3)
+    let_go = {text: threading.Event() for text in "abc"}
+    let_go["c"].set()
+
+    def behaviour(body: dict[str, Any], _: int) -> Any:
+        text = body["messages"][-1]["content"]
+        let_go[text].wait(60)
+        return stub.said(text.upper(), seconds={"a": 0.1, "b": 0.05}.get(text, 0.0))
+
+    with stub.serving(behaviour) as server:
+        chat = client(server.url, concurrency=3, timeout=120)
         assert isinstance(chat, StreamingChat)
+        places = []
+        for place, _ in chat.stream([ask("a"), ask("b"), ask("c")]):
+            places.append(place)
+            let_go["abc"[max(0, place - 1)]].set()
+        assert places == [2, 1, 0]
         assert chat.complete([ask("a"), ask("b"), ask("c")]) == [Completion(text, 7, 3, True) for text in "ABC"]
-        assert [place for place, _ in chat.stream([ask("a"), ask("b"), ask("c")])] == [2, 1, 0]
 
 
 def test_what_the_server_is_sent(stub: Any) -> None:
@@ -50,8 +59,10 @@ def test_what_the_server_is_sent(stub: Any) -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_no_more_requests_are_under_way_than_asked_for(stub: Any, concurrency: int) -> None:
-    with stub.serving(lambda body, _: stub.said("ok", seconds=0.03)) as server:
-        client(server.url, concurrency=concurrency).complete([ask(str(i)) for i in range(9)])
+    """Each waits in the server until as many are there."""
+    together = threading.Barrier(concurrency, timeout=60)
+    with stub.serving(lambda body, _: stub.said("ok", seconds=0 * together.wait())) as server:
+        client(server.url, concurrency=concurrency, timeout=120).complete([ask(str(i)) for i in range(9)])
     assert server.most_at_once == concurrency
 
 
@@ -61,13 +72,14 @@ def test_what_may_pass_is_tried_again_and_counted(stub: Any, status: int) -> Non
         assert client(server.url).complete([ask("a")]) == [Completion("at last", 7, 3, True, retries=2)]
 
 
-def test_the_wait_is_the_one_that_the_server_names(stub: Any) -> None:
+def test_the_wait_is_the_one_that_the_server_names(stub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("openai._base_client.time.sleep", waits.append)
     with stub.serving(
         lambda body, number: stub.said("ok") if number == 2 else stub.refused(429, "slow down", ("Retry-After", "0.4"))
     ) as server:
-        started = time.perf_counter()
         assert client(server.url).complete([ask("a")]) == [Completion("ok", 7, 3, True, retries=1)]
-        assert time.perf_counter() - started >= 0.4
+    assert 0.4 in waits
 
 
 def test_a_request_that_fails_for_good_leaves_the_others_alone(stub: Any) -> None:
@@ -86,12 +98,18 @@ def test_a_request_that_fails_for_good_leaves_the_others_alone(stub: Any) -> Non
 
 
 def test_a_server_that_does_not_answer_in_time(stub: Any) -> None:
-    with stub.serving(lambda body, _: stub.said("late", seconds=1.0 if body["messages"][-1]["content"] == "slow" else 0.0)) as server:
-        assert client(server.url, timeout=0.2, max_retries=1).complete([ask("slow"), ask("a")]) == [
-            ChatFailure("time-out"),
-            Completion("late", 7, 3, True),
-        ]
-        assert server.asked().count("slow") == 2
+    given_up = threading.Event()
+
+    def behaviour(body: dict[str, Any], _: int) -> Any:
+        if body["messages"][-1]["content"] == "slow":
+            given_up.wait(60)
+        return stub.said("late")
+
+    with stub.serving(behaviour) as server:
+        replies = client(server.url, timeout=1.0, max_retries=1).complete([ask("slow"), ask("a")])
+        given_up.set()
+    assert replies == [ChatFailure("time-out"), Completion("late", 7, 3, True)]
+    assert server.asked().count("slow") == 2
 
 
 def answers(stub: Any) -> Iterator[tuple[str, Any, Any]]:
