@@ -8,7 +8,7 @@ LOCAL := checkpoints/local
 .PHONY: help setup demo test check format data-local train-local clean
 PROFILE ?= local
 # Artifacts of rag/models/artifacts.toml that PROFILE=local needs.
-WEIGHTS := all-minilm-l6-v2 smollm2-135m-instruct
+WEIGHTS := all-minilm-l6-v2 smollm2-135m-instruct qwen2.5-coder-0.5b-instruct
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -17,7 +17,7 @@ help:  ## Show this help
 setup: $(VENV)/.weights  ## Make a virtual environment with pinned packages, and fetch the small models' weights
 
 $(VENV)/.installed: pyproject.toml constraints.txt
-	@echo "Setting up $(VENV): first Python packages (some minutes), then models' weights (190 MB)"
+	@echo "Setting up $(VENV): first Python packages (some minutes), then models' weights (680 MB)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[local,dev]"
@@ -46,43 +46,40 @@ format: setup  ## Format the code
 DATA ?= downloads
 BUILD := $(BIN)/python -m data_gen.build
 UNSEEN := 'dataset.exclude=[$(DATA)/realtimeqa.json]'
-FIRST := data/simpleqa_sets/train.jsonl,data/gold_passages_sets/train.jsonl,data/rgb_sets/train.jsonl,data/demo_short/train.jsonl
-SECOND := data/simpleqa_more/train.jsonl,data/gold_passages_more/train.jsonl,data/rgb_sets/train.jsonl,data/demo_short/train.jsonl
-THIRD := data/simpleqa_sets/train.jsonl,data/gold_passages_all/train.jsonl,data/rgb_sets/train.jsonl,data/demo_short/train.jsonl
-ALL := $(FIRST),data/simpleqa_more/train.jsonl,data/gold_passages_more/train.jsonl,data/gold_passages_all/train.jsonl
-SIEVE := $(BIN)/python -m sieve.train profile=local 'data.clean=[answerable,unanswerable]' \
-	'data.validation=[data/simpleqa_threshold/validation.jsonl,data/rgb_sets/validation.jsonl]'
+READ := reading simpleqa_sets rgb_sets gold_passages_all demo_sets
+CHECKED := reading_sets simpleqa_sets rgb_sets demo_sets
+comma := ,
+empty :=
+list = [$(subst $(empty) $(empty),$(comma),$(strip $(1)))]
 
 data-local: setup  ## Build what the shipped checkpoints were trained on, from the files in DATA=downloads
+	$(BUILD) dataset=reading dataset.path=$(DATA)/reading/train.jsonl.gz 'splits=[train]' out=data/reading
+	$(BUILD) dataset=reading dataset.path=$(DATA)/reading/validation.jsonl.gz 'splits=[validation]' dataset.limit=1500 out=data/reading_sets
+	$(BUILD) dataset=reading dataset.path=$(DATA)/reading/validation.jsonl.gz 'splits=[validation]' dataset.words=null dataset.near=null \
+		dataset.edited=0 dataset.denied=0 out=data/reading_validation
 	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[train,validation]' out=data/simpleqa_sets
-	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[validation]' dataset.cap=3 out=data/simpleqa_validation
-	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[validation]' dataset.cap=1 dataset.limit=70 \
-		dataset.k_max=5 out=data/simpleqa_threshold
-	$(BUILD) dataset=gold_passages_sets dataset.path=$(DATA)/gold_passages.json $(UNSEEN) 'splits=[train]' dataset.cap=1 dataset.rounds=1 \
-		'dataset.variants=[gold_and_edited]' dataset.k_max=4 dataset.limit=1100 out=data/gold_passages_sets
-	$(BUILD) dataset=gold_passages_sets dataset.path=$(DATA)/gold_passages.json $(UNSEEN) 'splits=[train]' dataset.cap=1 dataset.rounds=3 \
-		'dataset.variants=[gold_and_edited]' dataset.k_max=5 dataset.limit=1800 out=data/gold_passages_more
 	$(BUILD) dataset=gold_passages_sets dataset.path=$(DATA)/gold_passages.json $(UNSEEN) 'splits=[train]' dataset.cap=1 dataset.rounds=1 \
 		'dataset.variants=[gold_and_edited]' dataset.k_max=4 out=data/gold_passages_all
-	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[train]' dataset.cap=6 out=data/simpleqa_more
 	$(BUILD) dataset=rgb_sets dataset.path=$(DATA)/rgb_en_fact.json $(UNSEEN) 'splits=[train,validation]' out=data/rgb_sets
-	$(BUILD) dataset=demo dataset.questions=600 dataset.k=5 dataset.words=8 dataset.limit=700 'splits=[train]' out=data/demo_short
+	$(BUILD) dataset=demo dataset.k=3 dataset.k_max=10 'splits=[train,validation]' out=data/demo_sets
+	$(BUILD) dataset=reading dataset.path=$(DATA)/reading/train.jsonl.gz 'splits=[train]' dataset.limit=2500 dataset.words=70 dataset.lost=0.3 dataset.fillers=3 \
+		dataset.edited=0 dataset.denied=0 out=data/reading_sage
 	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[train,validation]' dataset.k_min=3 dataset.k_max=7 \
 		dataset.rounds=3 'dataset.variants=[golds,gold_with_neutral,answer_free]' out=data/simpleqa_sage
+	$(BUILD) dataset=simpleqa_sets dataset.path=$(DATA)/simpleqa.json $(UNSEEN) 'splits=[validation]' dataset.cap=3 out=data/simpleqa_validation
 	$(BUILD) dataset=demo dataset.k=5 dataset.questions=300 dataset.limit=300 'splits=[train]' out=data/demo_sage
 	$(BUILD) dataset=realtimeqa_audit dataset.path=$(DATA)/realtimeqa.json 'splits=[test]' out=data/realtimeqa_audit
 	$(BUILD) dataset=rgb_audit dataset.path=$(DATA)/rgb_en_fact.json 'splits=[test]' out=data/rgb_audit
 
-train-local: data-local  ## Train the shipped checkpoints again (about three hours on 2 cores), into runs/local
-	$(SIEVE) 'data.train=[$(FIRST)]' out=runs/local/sieve_first
-	$(SIEVE) init=runs/local/sieve_first 'data.train=[$(SECOND)]' sieve.train.learning_rate=6e-4 sieve.train.silent_per_answer=0.6 \
-		sieve.train.evals_per_epoch=7 sieve.train.epochs=0.4275 out=runs/local/sieve_second
-	$(SIEVE) 'init=[runs/local/sieve_first,runs/local/sieve_second]' 'data.train=[$(THIRD)]' seed=1 sieve.train.learning_rate=4e-4 \
-		sieve.train.silent_per_answer=0.6 sieve.train.evals_per_epoch=7 sieve.train.epochs=0.28 out=runs/local/sieve_third
-	$(SIEVE) 'init=[runs/local/sieve_first,runs/local/sieve_second,runs/local/sieve_third]' 'data.train=[$(ALL)]' sieve.train.epochs=0 \
+train-local: data-local  ## Train the shipped checkpoints again (about two hours on 2 cores), into runs/local; a run that stopped goes on
+	$(BIN)/python -m sieve.train profile=local \
+		'data.train=$(call list,$(READ:%=data/%/train.jsonl))' \
+		'data.validation=$(call list,$(CHECKED:%=data/%/validation.jsonl))' \
+		'data.clean=[answerable,unanswerable]' 'data.distracted=[conflict,negated,adversarial]' data.pairs=$(DATA)/pairs/nli.jsonl.gz \
 		data.audit=data/rgb_audit/test.jsonl out=runs/local/sieve
-	$(BIN)/python -m sage.train profile=local 'data.train=[data/simpleqa_sage/train.jsonl,data/demo_sage/train.jsonl]' \
-		data.validation=data/simpleqa_validation/validation.jsonl sage.train.eval_steps=25 out=runs/local/sage
+	$(BIN)/python -m sage.train profile=local \
+		'data.train=[data/reading_sage/train.jsonl,data/simpleqa_sage/train.jsonl,data/demo_sage/train.jsonl]' \
+		data.validation=data/simpleqa_validation/validation.jsonl out=runs/local/sage
 
 table%: setup
 	PYTHON=$(BIN)/python scripts/experiment.sh $@ $(PROFILE)

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from data_gen.sources.fields import NumberedId
 from data_gen.sources.left_out import report
-from data_gen.sources.reading import Origin, absent
+from data_gen.sources.origin import Origin, absent
 from rag.errors import InputError, nearest
 from rag.jsonl import describe
 from rag.records import Document, Text

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from conf.job import job
-from eval.bootstrap import interval
+from eval.measured import Measured, measured, table
 from eval.tally import Tally
 from rag.checkpoint import sha256
 from rag.errors import InputError
@@ -58,17 +56,6 @@ class Ranks(Record):
     """Time of the question's batch by question."""
 
 
-class Figure(Record):
-    """One metric."""
-
-    name: Text
-    value: float
-    low: float | None
-    high: float | None
-    n: int
-    """Questions."""
-
-
 class RetrievalReport(Record):
     """The content of `retrieval.json`."""
 
@@ -81,7 +68,7 @@ class RetrievalReport(Record):
     gold_documents: int
     not_in_corpus: int
     """Gold documents that the corpus does not hold: they count as not found."""
-    figures: tuple[Figure, ...]
+    figures: tuple[Measured, ...]
     median_milliseconds: float
     """Of a question, on this machine; in a batch, the batch's time by question."""
     depth: int
@@ -134,7 +121,7 @@ def evaluate(settings: RetrievalJob, out: Path) -> RetrievalReport:
         questions=len(questions),
         gold_documents=len(gold),
         not_in_corpus=len(missing),
-        figures=tuple(_figure(name, tally, settings.resamples, settings.seed) for name, tally in tallies.items()),
+        figures=tuple(measured(name, tally, settings.resamples, settings.seed) for name, tally in tallies.items()),
         median_milliseconds=sorted(row.milliseconds for row in ranks)[len(ranks) // 2],
         depth=depth,
         resamples=settings.resamples,
@@ -176,20 +163,13 @@ def _ranks(question: GoldQuestion, retrieved: Sequence[str], milliseconds: float
     return Ranks(id=question.id, gold=gold, retrieved=tuple(retrieved), milliseconds=round(milliseconds, 3))
 
 
-def _figure(name: str, tally: Tally, resamples: int, seed: int) -> Figure:
-    low, high, _ = interval(tally, resamples=resamples, seed=seed)
-    return Figure(name=name, value=tally.value, low=low, high=high, n=tally.n)
-
-
 def show(report: RetrievalReport, out: Path) -> None:
     """Print the figures as a table."""
     console = Console(width=120)
-    table = Table("", "value", "95 % interval", "n", box=box.SIMPLE_HEAD, pad_edge=False)
-    for figure in report.figures:
-        between = "" if figure.low is None or figure.high is None else f"{figure.low:.3f} to {figure.high:.3f}"
-        table.add_row(figure.name, f"{figure.value:.3f}", between, str(figure.n))
     console.print(
-        f"{report.retriever} over {report.documents} documents, {report.median_milliseconds:.1f} ms a question", table, markup=False
+        f"{report.retriever} over {report.documents} documents, {report.median_milliseconds:.1f} ms a question",
+        table(report.figures),
+        markup=False,
     )
     if report.not_in_corpus:
         console.print(f"{report.not_in_corpus} of {report.gold_documents} gold documents are not in the corpus and count as not found")

@@ -71,8 +71,10 @@ def sha256(path: Path) -> str:
 
 def hashes(files: Sequence[Path]) -> dict[str, str]:
     """SHA-256 of each file, by its path from the folder that holds them all, so that two files of one name stay apart."""
-    root = os.path.commonpath([path.resolve().parent for path in files])
-    return {path.resolve().relative_to(root).as_posix(): sha256(path) for path in files}
+    # As they were named: where a link leads to is this machine's business.
+    given = [Path(os.path.abspath(path)) for path in files]
+    root = os.path.commonpath([path.parent for path in given])
+    return {path.relative_to(root).as_posix(): sha256(path) for path in given}
 
 
 def last_checkpoint(folder: Path) -> str | None:

@@ -47,6 +47,8 @@ def _what(manifest: Manifest) -> str:
     model = manifest.settings.get("model", {})
     layers = f"the first {model['num_layers']} layers of " if model.get("num_layers") else ""
     form = "an adapter (LoRA) on " if model.get("lora") else ""
+    if manifest.settings.get("form") == "extractive":
+        form = "an encoder that finds each document's answer and an adapter (LoRA) that judges what is contested, trained from "
     return (
         f"Reads a question and its retrieved documents and gives P(the set is distracted): {form}{layers}the base below. "
         "`sieve.predict.load(folder)` loads it."

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from rag.errors import InputError, nearest
 from rag.records import Condition, Example
-from rag.settings import Files, Settings
+from rag.settings import Files, InputPath, Settings
 
 logger = logging.getLogger(__name__)
 
@@ -19,6 +19,8 @@ Objective = Literal["conflict", "unanswerable", "threeway"]
 """What the Sieve learns to tell apart (paper 002, section 3.2 and figure 5); the paper's own is `conflict`."""
 
 Clean = Literal["answerable", "unanswerable"]
+
+Distracted = Literal["conflict", "negated", "adversarial"]
 
 Classes = Mapping[Condition, int]
 """The class of each condition that is learnt from. Class 1 is the one whose probability is the Sieve's score."""
@@ -33,6 +35,10 @@ class DataSettings(Settings):
     """Train on N examples, drawn by the seed and as many of each class as there are. A smaller draw is part of a larger one."""
     clean: tuple[Clean, ...] = Field(default=("answerable",), min_length=1)
     """Objective `conflict`: conditions of the clean class; those of the paper are answerable sets alone."""
+    distracted: tuple[Distracted, ...] = Field(default=("conflict",), min_length=1)
+    """Objective `conflict`: conditions of the distracted class; those of the paper are conflict sets alone."""
+    pairs: InputPath | None = None
+    """Pairs of sentences with their relation, for the judge of `form: extractive`: JSON lines of `first`, `second`, `relation`."""
     leave_out: tuple[str, ...] = ()
     """Variants (`Example.variant`, or the condition where it is blank) and sources that are left out of training and validation, such
     as those of one generator; an audit of the left-out ones then says whether the Sieve learnt more than that generator."""
@@ -72,10 +78,10 @@ def distinct(paths: Sequence[Path], key: str) -> list[str]:
     return next(names for names in named if len(set(names)) == len(names))
 
 
-def classes(objective: Objective, clean: Sequence[Clean] = ("answerable",)) -> Classes:
-    """Number the classes of an objective; `clean` counts for `conflict` alone."""
+def classes(objective: Objective, clean: Sequence[Clean] = ("answerable",), distracted: Sequence[Distracted] = ("conflict",)) -> Classes:
+    """Number the classes of an objective; `clean` and `distracted` count for `conflict` alone."""
     if objective == "conflict":
-        return {**{Condition(name): 0 for name in clean}, Condition.CONFLICT: 1}
+        return {**{Condition(name): 0 for name in clean}, **{Condition(name): 1 for name in distracted}}
     if objective == "unanswerable":
         return {Condition.ANSWERABLE: 0, Condition.UNANSWERABLE: 1}
     return {Condition.ANSWERABLE: 0, Condition.CONFLICT: 1, Condition.UNANSWERABLE: 2}

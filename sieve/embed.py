@@ -32,7 +32,7 @@ from sieve.joint.model import ModelSettings, load_backbone
 from sieve.measure.intervals import share
 from sieve.measure.scores import readable, request
 from sieve.measure.settings import MeasureSettings
-from sieve.predict import ReaderSieve, Sieve, load
+from sieve.predict import ExtractiveSieve, Sieve, load
 from sieve.threshold import DEFAULT
 
 FloatArray = npt.NDArray[np.float64]
@@ -182,7 +182,7 @@ def stored_or_made(path: Path, source: Source, examples: Sequence[Example], sett
             if str(stored["made_from"]) == made_from:
                 return np.asarray(stored["vectors"], dtype=np.float64)
     sieve = load(source.checkpoint, device=settings.device, gate=False) if source.trained else untrained(source.checkpoint, settings)
-    if isinstance(sieve, ReaderSieve):
+    if isinstance(sieve, ExtractiveSieve):
         raise InputError(f"checkpoint={source.checkpoint}: a reader has no embedding of a set, it reads documents one by one")
     asked = [request(example.id, example.question, example.documents) for example in examples]
     batches = [asked[start : start + settings.batch_size] for start in range(0, len(asked), settings.batch_size)]

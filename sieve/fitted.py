@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from transformers import Trainer
-
 from rag.settings import Settings
 from sieve.predict import AnySieve
 
@@ -14,8 +12,8 @@ class Fitted(NamedTuple):
 
     sieve: AnySieve
     """What serving would load, with the default threshold and temperature."""
-    trainer: Trainer
-    """Which processes took part, and which of them writes."""
+    steps: int
+    """Optimiser steps of the training."""
     fingerprint: str
     """Of the base."""
     examples: int
@@ -24,3 +22,5 @@ class Fitted(NamedTuple):
     """Training rows by group: sets by how they were put together, or documents that are read alone by what they are to their question."""
     settings: Settings
     """The settings of conf/sieve, with what was fitted beside the weights."""
+    least_documents: int = 1
+    """Sets of fewer documents tell nothing of the threshold."""

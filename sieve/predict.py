@@ -5,17 +5,17 @@ from pathlib import Path
 from rag.checkpoint import read_manifest
 from rag.errors import InputError
 from rag.models.base import Precision
+from sieve.extractive.load import load as load_extractive
+from sieve.extractive.predict import ExtractiveSieve
 from sieve.joint.predict import Embedding, Sieve
 from sieve.joint.predict import load as load_joint
 from sieve.joint.settings import SieveSettings
-from sieve.reader.predict import ReaderSieve
-from sieve.reader.predict import load as load_reader
 from sieve.screening import Removal, Screening
 from sieve.settings import AnySettings
 
-__all__ = ["AnySettings", "AnySieve", "Embedding", "ReaderSieve", "Removal", "Screening", "Sieve", "load"]
+__all__ = ["AnySettings", "AnySieve", "Embedding", "ExtractiveSieve", "Removal", "Screening", "Sieve", "load"]
 
-AnySieve = Sieve | ReaderSieve
+AnySieve = Sieve | ExtractiveSieve
 """Whatever `load` returns: both forms screen sets and leave documents out."""
 
 
@@ -44,8 +44,8 @@ def load(
         raise InputError(
             f"{folder}: trained as form={form}, but the config has form={expected.form}; choose the sieve=... it was trained with"
         )
-    if form == "reader":
+    if form == "extractive":
         base = None if expected is None else (expected.model.base, expected.model.revision)
-        return load_reader(folder, manifest, base=base, device=device, precision=precision, batch_tokens=batch_tokens)
+        return load_extractive(folder, manifest, base=base, device=device, precision=precision, batch_tokens=batch_tokens)
     joint = expected if isinstance(expected, SieveSettings) else None
     return load_joint(folder, manifest, expected=joint, device=device, precision=precision, batch_tokens=batch_tokens, gate=gate)

@@ -4,13 +4,13 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from rag.settings import Files, JobSettings
+from rag.settings import InputPath, JobSettings
 from sieve.data import DataSettings, Objective
+from sieve.extractive.settings import ExtractiveSettings
 from sieve.joint.settings import SieveSettings
 from sieve.measure.audit import AuditSettings
-from sieve.reader.settings import ReaderSettings
 
-AnySettings = Annotated[SieveSettings | ReaderSettings, Field(discriminator="form")]
+AnySettings = Annotated[SieveSettings | ExtractiveSettings, Field(discriminator="form")]
 """A file of conf/sieve; `form` says which."""
 
 
@@ -21,9 +21,8 @@ class TrainJob(JobSettings):
     objective: Objective = "conflict"
     """`conflict` against clean sets (`data.clean`); `unanswerable` against answerable sets, which makes no gate; or `threeway`, all three."""
     data: DataSettings
-    init: Files | None = None
-    """Sieve checkpoint to go on from. Of several readers, the mean of their weights (Wortsman et al. 2022): better than each of them where
-    one was trained on from the other, and meaningless where they have no start in common."""
+    init: InputPath | None = None
+    """Sieve checkpoint to go on from."""
     audit: AuditSettings | None = None
     """How `data.audit` is audited."""
 
@@ -31,8 +30,6 @@ class TrainJob(JobSettings):
     def _a_start_that_fits(self) -> Self:
         if self.sieve.train.epochs == 0 and self.init is None:
             raise ValueError("sieve.train.epochs=0 trains nothing and only fits what validation decides; set init to a checkpoint")
-        if self.sieve.form == "joint" and self.init is not None and len(self.init) > 1:
-            raise ValueError(f"init: the weights of {len(self.init)} checkpoints can be averaged for sieve.form=reader only; give one")
         return self
 
     @model_validator(mode="after")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from accelerate import PartialState  # type: ignore[import-untyped]
 from transformers import set_seed
 
 from conf.job import job
@@ -22,13 +23,13 @@ from rag.records import Example
 from rag.splits import require_disjoint
 from sieve.card import write_card
 from sieve.data import Classes, classes, group_of, leave_out
+from sieve.extractive import train as extractive
+from sieve.extractive.settings import ExtractiveSettings
 from sieve.fitted import Fitted
 from sieve.joint import train as joint
 from sieve.measure.audit import audit
 from sieve.measure.audit_report import verdict_line, write_json
 from sieve.predict import AnySieve, load
-from sieve.reader import train as reader
-from sieve.reader.settings import ReaderSettings
 from sieve.settings import TrainJob
 from sieve.validation import validate
 
@@ -54,7 +55,7 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
         return TrainingResult(load(out, gate=False), read_manifest(out, "sieve"))
     set_seed(settings.seed)
     config, data = settings.sieve, settings.data
-    learnt = classes(settings.objective, data.clean)
+    learnt = classes(settings.objective, data.clean, data.distracted)
     train_examples, validation_examples = leave_out(
         {"train": read_files(data.train), "validation": read_files(data.validation)}, data.leave_out
     )
@@ -62,11 +63,12 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
     require_disjoint({"data.train": train_examples, "data.validation": validation_examples})
     require_disjoint({"data.train": train_examples, "data.audit": audit_examples})
     fitted = _fit(settings, train_examples, validation_examples, learnt, out)
-    sieve, trainer = fitted.sieve, fitted.trainer
-    if not trainer.is_world_process_zero():
-        trainer.accelerator.wait_for_everyone()
+    sieve = fitted.sieve
+    processes = PartialState()
+    if not processes.is_main_process:
+        processes.wait_for_everyone()
         return TrainingResult(load(out, gate=False), read_manifest(out, "sieve"))
-    judged = [example for example in validation_examples if example.condition in learnt]
+    judged = [e for e in validation_examples if e.condition in learnt and len(e.documents) >= fitted.least_documents]
     screenings = sieve.screen([example.question for example in judged], [example.documents for example in judged])
     scores = [screening.score for screening in screenings]
     if not all(map(math.isfinite, scores)):
@@ -87,8 +89,8 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
         settings={
             **fitted.settings.model_dump(mode="json"),
             "objective": settings.objective,
-            "data": {"clean": list(data.clean), "limit": data.limit, "examples": fitted.examples},
-            "init": None if settings.init is None else [sha256(folder / MANIFEST) for folder in settings.init],
+            "data": {"clean": list(data.clean), "distracted": list(data.distracted), "limit": data.limit, "examples": fitted.examples},
+            "init": None if settings.init is None else sha256(settings.init / MANIFEST),
             "seed": settings.seed,
             "dtype": str(pick_dtype(config.model.precision, pick_device("auto"))),
             "processes": world_size(),
@@ -97,7 +99,7 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
         temperature=sieve.temperature,
         validation=validated.metrics,
         intervals=validated.intervals,
-        data=hashes((*data.train, *data.validation)),
+        data=hashes((*data.train, *data.validation, *([data.pairs] if data.pairs else []))),
         counts={
             "train": dict(fitted.rows),
             "validation": Counter(map(group_of, judged)),
@@ -107,25 +109,25 @@ def train(settings: TrainJob, out: Path) -> TrainingResult:
     )
     card.write(out, write_card(manifest, figures))
     write_manifest(out, manifest)
-    settings.tracking.log({f"checkpoint/{name}": value for name, value in validated.metrics.items()}, trainer.state.global_step)
+    settings.tracking.log({f"checkpoint/{name}": value for name, value in validated.metrics.items()}, fitted.steps)
     settings.tracking.file(out / MANIFEST)
-    shutil.rmtree(out / "trainer")
+    shutil.rmtree(out / "trainer", ignore_errors=True)  # a run that went on after its last step has none
     logger.info("Macro-F1 %.3f on validation at threshold %.4g; written to %s", validated.metrics["macro_f1"], validated.threshold, out)
-    trainer.accelerator.wait_for_everyone()
+    processes.wait_for_everyone()
     return TrainingResult(sieve, manifest)
 
 
 def _fit(settings: TrainJob, train: Sequence[Example], validation: Sequence[Example], learnt: Classes, out: Path) -> Fitted:
-    if isinstance(settings.sieve, ReaderSettings):
+    if isinstance(settings.sieve, ExtractiveSettings):
         if settings.objective != "conflict":
             raise InputError(
-                f"objective={settings.objective}: a reader compares answers, so it learns `conflict` alone; choose another sieve=..."
+                f"objective={settings.objective}: an extractive Sieve compares answers, so it learns `conflict` alone; choose another sieve=..."
             )
-        start = settings.init or ()
-        return reader.fit(
+        return extractive.fit(
             *(settings.sieve, train, validation, learnt, out),
             limit=settings.data.limit,
-            init=start,
+            pairs_file=settings.data.pairs,
+            init=settings.init,
             seed=settings.seed,
             tracking=settings.tracking,
         )

@@ -177,17 +177,17 @@ def measures(sets: Readable, flagged: Sequence[bool], *, resamples: int, seed: i
 def curves(checkpoints: Sequence[_Checkpoint]) -> list[Curve]:
     """Learning curves: adapted checkpoints of one start and one set of data files, two points at least."""
     start = {checkpoint.digest: checkpoint for checkpoint in checkpoints}
-    groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[_Checkpoint]] = {}
+    groups: dict[tuple[str, tuple[str, ...]], list[_Checkpoint]] = {}
     for checkpoint in checkpoints:
         trained = checkpoint.manifest.settings
         if trained.get("init") is not None or trained.get("data", {}).get("limit") is not None:
-            key = tuple(trained.get("init") or ()), tuple(sorted(checkpoint.manifest.data.values()))
+            key = str(trained.get("init") or ""), tuple(sorted(checkpoint.manifest.data.values()))
             groups.setdefault(key, []).append(checkpoint)
     found = []
     for (init, _), members in groups.items():
         points = [CurvePoint(checkpoint=c.name, examples=_examples(c.manifest)) for c in members]
-        if len(init) == 1 and init[0] in start:
-            points.append(CurvePoint(checkpoint=start[init[0]].name, examples=0))
+        if init in start:
+            points.append(CurvePoint(checkpoint=start[init].name, examples=0))
         points.sort(key=lambda point: point.examples)
         if len(points) > 1:
             found.append(Curve(name=", ".join(point.checkpoint for point in points), points=tuple(points)))

@@ -24,7 +24,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from data_gen.questions import Question, candidates
 from data_gen.sources.dealing import Paths, deal
 from data_gen.sources.fields import NumberedId, Texts
-from data_gen.sources.reading import Origin, absent, require_list, validated
+from data_gen.sources.origin import Origin, absent, require_list, validated
 from rag.errors import InputError
 from rag.jsonl import read_json
 from rag.records import Id, Text

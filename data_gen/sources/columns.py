@@ -24,7 +24,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from data_gen.questions import Question, candidates, named
 from data_gen.sources.dealing import Paths, deal
 from data_gen.sources.fields import Answers, NumberedId
-from data_gen.sources.reading import Origin, read_records
+from data_gen.sources.origin import Origin, read_records
 from rag.errors import InputError, nearest
 from rag.jsonl import describe
 from rag.records import Id, Text

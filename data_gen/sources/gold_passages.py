@@ -20,7 +20,7 @@ from data_gen.questions import Question, named
 from data_gen.sources.dealing import Paths, deal
 from data_gen.sources.fields import Answers
 from data_gen.sources.left_out import report
-from data_gen.sources.reading import Origin, absent, require_list, validated
+from data_gen.sources.origin import Origin, absent, require_list, validated
 from rag.jsonl import read_json
 from rag.records import Document, Id, Text
 from rag.settings import Files

@@ -24,7 +24,7 @@ from data_gen.questions import Question
 from data_gen.sources.dealing import Paths, deal
 from data_gen.sources.fields import NumberedId
 from data_gen.sources.options import needs_options, refers_to_options
-from data_gen.sources.reading import Origin, read_records
+from data_gen.sources.origin import Origin, read_records
 from rag.errors import InputError
 from rag.records import Id, Text
 

@@ -24,7 +24,7 @@ from data_gen.documents import fingerprint
 from data_gen.questions import Question, Simulated, candidates, distracting, named
 from data_gen.sources.dealing import Paths, deal
 from data_gen.sources.fields import Answers, Texts
-from data_gen.sources.reading import Origin, read_records
+from data_gen.sources.origin import Origin, read_records
 from rag.records import DocumentLabel, Id, Text
 
 ORIGIN = Origin(

@@ -31,7 +31,7 @@ from data_gen.questions import Question, Simulated, candidates, distracting
 from data_gen.sources.dealing import Paths, deal
 from data_gen.sources.fields import NumberedId
 from data_gen.sources.left_out import report
-from data_gen.sources.reading import Origin, absent, require_list
+from data_gen.sources.origin import Origin, absent, require_list
 from data_gen.split import assign
 from rag.errors import InputError
 from rag.jsonl import describe, read_json

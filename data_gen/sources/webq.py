@@ -18,7 +18,7 @@ from collections import Counter
 from data_gen.questions import Question
 from data_gen.sources import retrieved
 from data_gen.sources.dealing import Paths
-from data_gen.sources.reading import Origin
+from data_gen.sources.origin import Origin
 
 ORIGIN = Origin(
     what="WebQuestions with retrieved passages",

@@ -160,7 +160,7 @@ def _of_checkpoint(name: str, folder: Path, batch: Batch, device: str) -> Footpr
     stage: Literal["sieve", "sage"] = (
         manifest["stage"] if isinstance(manifest, dict) and manifest.get("stage") in ("sieve", "sage") else "sage"
     )
-    model = sieve_stage.load(folder, device=device).model if stage == "sieve" else sage_stage.load(folder, device=device).model
+    model = sieve_stage.load(folder, device=device).models[0] if stage == "sieve" else sage_stage.load(folder, device=device).model
     return footprint(name, model, batch, f"checkpoint {folder}")
 
 

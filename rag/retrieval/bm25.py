@@ -59,6 +59,10 @@ class Bm25:
             return []
         scores = self._index.get_scores(terms)
         matching = np.flatnonzero(scores)
+        if k < len(matching):
+            # Sorting all that share a word with the question would take longer than finding them.
+            least = np.partition(scores[matching], len(matching) - k)[len(matching) - k]
+            matching = matching[scores[matching] >= least]
         # The documents are sorted by id, so a stable sort settles ties by id.
         best = matching[np.argsort(-scores[matching], kind="stable")][:k]
         return [

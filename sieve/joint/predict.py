@@ -66,6 +66,11 @@ class Sieve:
         self.batch_tokens = batch_tokens
         self._screened: dict[PartKey, float] = {}
 
+    @property
+    def models(self) -> tuple[torch.nn.Module, ...]:
+        """The models that a decision takes."""
+        return (self.model,)
+
     def forget(self) -> None:
         """Remember nothing of the last screening: the next call costs what it costs for a set that was never seen."""
         self._screened = {}

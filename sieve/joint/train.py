@@ -26,7 +26,7 @@ def fit(
     require_positions(backbone.model, config.inputs.max_length)
     train_rows = rows(train, backbone.tokenizer, config.inputs, learnt, "training", limit=settings.data.limit, seed=settings.seed)
     validation_rows = rows(validation, backbone.tokenizer, config.inputs, learnt, "validation")
-    model = trainable(backbone, config.model, None if settings.init is None else settings.init[0], settings.objective)
+    model = trainable(backbone, config.model, settings.init, settings.objective)
     trainer = build_trainer(model, backbone, config, settings.seed, train_rows, validation_rows, out / "trainer", settings.tracking)
     if config.train.epochs:
         trainer.train(resume_from_checkpoint=last_checkpoint(out / "trainer"))
@@ -43,4 +43,6 @@ def fit(
         model = load_weights(load_backbone(config.model, outputs(settings.objective)).model, config.model, out, train=False)
     served = trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False).to(dtype)
     sieve = Sieve(served, backbone.tokenizer, config.inputs, model_type=backbone.model.config.model_type, threshold=DEFAULT)
-    return Fitted(sieve, trainer, backbone.fingerprint, len(train_rows), Counter(row["group"] for row in train_rows), config)
+    return Fitted(
+        sieve, trainer.state.global_step, backbone.fingerprint, len(train_rows), Counter(row["group"] for row in train_rows), config
+    )

@@ -182,7 +182,7 @@ def job_in() -> Callable[..., TrainJob]:
         lora: LoraSettings | None = None,
         model: dict[str, object] | None = None,
         max_length: int = 64,
-        init: tuple[Path, ...] | None = None,
+        init: Path | None = None,
         **changes: object,
     ) -> TrainJob:
         write_records(folder / "train.jsonl", examples(16) if train is None else train)

@@ -41,7 +41,7 @@ def test_the_figures_by_hand(make_example: MakeExample) -> None:
     scores = [0.9, 0.1, 0.1, 0.9, 0.1, 0.9, 0.9]
     blamed = [("d0",), (), (), ("d0",), ("d0",), ("d1",), ("d0",)]
     scored = {e.id: Scored(key=e.id, score=s, blamed=b) for e, s, b in zip(examples, scores, blamed, strict=True)}
-    sieve = SimpleNamespace(threshold=0.5, model=torch.nn.Linear(3, 2))
+    sieve = SimpleNamespace(threshold=0.5, models=(torch.nn.Linear(3, 2),))
     manifest = Manifest(stage="sieve", base=Base(id="b", fingerprint="f"), settings={"data": {"examples": 7}, "train": {"minutes": 2.0}})
     row = compared("x", manifest, sieve, examples, scored, FREE, DRAW)  # type: ignore[arg-type]
     assert {kind.group: (kind.sets, kind.distract_f1.value) for kind in row.kinds} == {
@@ -55,10 +55,10 @@ def test_the_figures_by_hand(make_example: MakeExample) -> None:
     assert row.blame_recall.value == pytest.approx(2 / 5)  # of 1 + 1 + 1 + 2 false documents
     assert (row.form, row.examples, row.documents, row.minutes, row.parameters) == ("joint", 7, None, 2.0, 8)
     assert table_rows(of_one(row))[0][:3] == ("x", "joint", "7 sets, 2 min")
-    settings = {"form": "reader", "data": {"examples": 7}}
+    settings = {"form": "extractive", "data": {"examples": 7}}
     reader = manifest.model_copy(update={"settings": settings, "counts": {"train": {"conflict": 9, "answerable": 11}}})
     row = compared("x", reader, sieve, examples, scored, FREE, DRAW)  # type: ignore[arg-type]
-    assert table_rows(of_one(row))[0][:3] == ("x", "reader", "20 documents of 7 sets")
+    assert table_rows(of_one(row))[0][:3] == ("x", "extractive", "20 documents of 7 sets")
 
 
 def of_one(row: Compared) -> Comparison:

@@ -226,7 +226,7 @@ STILL: dict[str, Any] = {"epochs": 0.1, "learning_rate": 1e-9}
 
 def test_init_goes_on_from_a_checkpoint(run: Run, job_in: JobIn, make_examples: Examples, tmp_path: Path) -> None:
     model = run.settings.sieve.model
-    result = train(job_in(tmp_path, Path(model.base), lora=model.lora, init=(run.out,), **STILL), tmp_path / "out")
+    result = train(job_in(tmp_path, Path(model.base), lora=model.lora, init=run.out, **STILL), tmp_path / "out")
     examples = make_examples(4, start=400)
     assert scores(result.sieve, examples) == pytest.approx(scores(run.result.sieve, examples), abs=1e-4)
     assert scores(load(tmp_path / "out"), examples) == pytest.approx(scores(result.sieve, examples), abs=TOLERANCE["float32"])
@@ -237,20 +237,15 @@ def test_without_epochs_the_weights_stay_as_they_were(
 ) -> None:
     model = run.settings.sieve.model
     with caplog.at_level(logging.INFO):
-        result = train(job_in(tmp_path, Path(model.base), lora=model.lora, init=(run.out,), epochs=0), tmp_path / "out")
+        result = train(job_in(tmp_path, Path(model.base), lora=model.lora, init=run.out, epochs=0), tmp_path / "out")
     found = f"Macro-F1 {result.manifest.validation['macro_f1']:.3f} on validation at threshold {result.manifest.threshold:.4g}"
     assert f"{found}; written to {tmp_path / 'out'}" in caplog.text
     examples = make_examples(4, start=400)
     assert scores(result.sieve, examples) == pytest.approx(scores(run.result.sieve, examples), abs=1e-4)
 
 
-def test_sets_as_one_sequence_start_from_one_checkpoint(run: Run, job_in: JobIn, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="averaged for sieve.form=reader only; give one"):
-        job_in(tmp_path, Path(run.settings.sieve.model.base), init=(run.out, run.out))
-
-
 def test_init_is_trained_further(with_adapter: Run, job_in: JobIn, make_examples: Examples, tmp_path: Path) -> None:
-    job = job_in(tmp_path, Path(with_adapter.settings.sieve.model.base), lora=LORA, init=(with_adapter.out,), epochs=1)
+    job = job_in(tmp_path, Path(with_adapter.settings.sieve.model.base), lora=LORA, init=with_adapter.out, epochs=1)
     examples = make_examples(4, start=400)
     after, before = scores(train(job, tmp_path / "out").sieve, examples), scores(with_adapter.result.sieve, examples)
     assert max(abs(a - b) for a, b in zip(after, before, strict=True)) > 1e-3
@@ -259,17 +254,17 @@ def test_init_is_trained_further(with_adapter: Run, job_in: JobIn, make_examples
 def test_init_of_another_base_or_another_adapter_is_refused(with_adapter: Run, base: BaseOf, job_in: JobIn, tmp_path: Path) -> None:
     same = Path(with_adapter.settings.sieve.model.base)
     with pytest.raises(InputError, match="trained on .* with fingerprint"):
-        train(job_in(tmp_path, base("bert"), lora=LORA, init=(with_adapter.out,)), tmp_path / "out")
+        train(job_in(tmp_path, base("bert"), lora=LORA, init=with_adapter.out), tmp_path / "out")
     for lora in (None, LoraSettings(r=8, alpha=8)):
         with pytest.raises(InputError, match=r"init=.*: trained with sieve.model.lora=r=4 alpha=8 .*, but this run has .*; set them alike"):
-            train(job_in(tmp_path, same, lora=lora, init=(with_adapter.out,)), tmp_path / "out")
+            train(job_in(tmp_path, same, lora=lora, init=with_adapter.out), tmp_path / "out")
 
 
 def test_init_of_another_objective_is_refused(with_adapter: Run, job_in: JobIn, make_example: MakeExample, tmp_path: Path) -> None:
     """Its head has another number of classes, or its score another meaning."""
     base = Path(with_adapter.settings.sieve.model.base)
     data = {"train": three_ways(make_example, 4), "validation": three_ways(make_example, 2, start=50)}
-    job = job_in(tmp_path, base, lora=LORA, init=(with_adapter.out,), **data)
+    job = job_in(tmp_path, base, lora=LORA, init=with_adapter.out, **data)
     for objective in ("threeway", "unanswerable"):
         with pytest.raises(InputError, match=f"trained with objective=conflict, but this run has {objective}; set them alike"):
             train(job.model_copy(update={"objective": objective}), tmp_path / "out")
@@ -527,10 +522,10 @@ def with_data(job: TrainJob, **changes: object) -> TrainJob:
 def test_adapting_to_a_few_examples_is_recorded(with_adapter: Run, job_in: JobIn, tmp_path: Path) -> None:
     """Appendix B: which checkpoint it went on from, and on how many examples, so that a learning curve can be drawn."""
     base = Path(with_adapter.settings.sieve.model.base)
-    job = with_data(job_in(tmp_path, base, lora=LORA, init=(with_adapter.out,), **STILL), limit=6)
+    job = with_data(job_in(tmp_path, base, lora=LORA, init=with_adapter.out, **STILL), limit=6)
     adapted = train(job, tmp_path / "out").manifest
-    assert adapted.settings["data"] == {"clean": ["answerable"], "limit": 6, "examples": 6}
-    assert adapted.settings["init"] == [sha256(with_adapter.out / MANIFEST)]
+    assert adapted.settings["data"] == {"clean": ["answerable"], "distracted": ["conflict"], "limit": 6, "examples": 6}
+    assert adapted.settings["init"] == sha256(with_adapter.out / MANIFEST)
     assert adapted.counts["train"] == {"answerable": 3, "conflict": 3}
     whole = with_adapter.result.manifest
     assert whole.settings["data"] == {"clean": ["answerable"], "limit": None, "examples": 32}

@@ -75,18 +75,15 @@ def checkpoint(name: str, digest: str, files: dict[str, str], **settings: Any) -
 def test_a_curve_joins_checkpoints_of_one_start_and_one_set() -> None:
     nq, astro, bio = {"nq": "1"}, {"astro": "2"}, {"bio": "3"}
     of = [
-        checkpoint("bio-200", "d5", bio, init=["d1"], data={"limit": 200, "examples": 180}),
+        checkpoint("bio-200", "d5", bio, init="d1", data={"limit": 200, "examples": 180}),
         checkpoint("nq", "d1", nq, init=None, data={"limit": None, "examples": 800}),
-        checkpoint("astro-all", "d4", astro, init=["d1"], data={"limit": None, "examples": 400}),
-        checkpoint("astro-100", "d3", astro, init=["d1"], data={"limit": 100, "examples": 100}),
+        checkpoint("astro-all", "d4", astro, init="d1", data={"limit": None, "examples": 400}),
+        checkpoint("astro-100", "d3", astro, init="d1", data={"limit": 100, "examples": 100}),
         checkpoint("alone", "d6", astro, init=None, data={"limit": 100, "examples": 100}),
         checkpoint("old", "d7", nq, model={}),
     ]
     points = [tuple((point.checkpoint, point.examples) for point in curve.points) for curve in curves(of)]
     assert points == [(("nq", 0), ("bio-200", 180)), (("nq", 0), ("astro-100", 100), ("astro-all", 400))]
-    # A mean of several has no single start.
-    mean = [checkpoint(f"mean-{n}", f"m{n}", astro, init=["d1", "d6"], data={"limit": n, "examples": n}) for n in (100, 200)]
-    assert [[point.examples for point in curve.points] for curve in curves([of[1], *mean])] == [[100, 200]]
     # Without its start a curve needs two points of its own.
     assert [curve.points for curve in curves([c for c in of if c.name != "nq"])] == [
         (CurvePoint(checkpoint="astro-100", examples=100), CurvePoint(checkpoint="astro-all", examples=400))
