@@ -15,6 +15,7 @@ from rag.errors import InputError
 from rag.jsonl import Journal, iter_records, read_json
 from rag.records import Document, Example, Id, Record, Text
 from rag.render import evidence
+from rag.rounding import same
 from sieve.screening import Removal, Screening
 
 logger = logging.getLogger(__name__)
@@ -130,8 +131,14 @@ def _score(sieve: Screener, batch: Sequence[Request]) -> list[Scored]:
 
 
 def to_blame(removals: Sequence[Removal]) -> tuple[str, ...]:
-    """The ids whose removal leaves the lowest score; ties go to the lower rank, then to the document id. Empty without removals."""
-    return min(removals, key=lambda removal: (removal.score, -removal.rank, removal.ids)).ids if removals else ()
+    """The ids whose removal leaves the lowest score, but for rounding; ties go to the lower rank, then to the document id.
+
+    Empty without removals.
+    """
+    if not removals:
+        return ()
+    lowest = min(removal.score for removal in removals)
+    return min((r for r in removals if same(r.score, lowest)), key=lambda removal: (-removal.rank, removal.ids)).ids
 
 
 def require_same_inputs(folder: Path, inputs: Mapping[str, str]) -> None:
