@@ -21,6 +21,7 @@ from eval.cost.settings import ProfileJob
 from eval.drift import DriftJob
 from eval.html import HtmlJob
 from eval.pipeline import EvalJob
+from eval.reading import ReadingJob
 from eval.retrieval import RetrievalJob
 from eval.table import TableJob
 from rag.errors import InputError
@@ -47,6 +48,7 @@ JOBS: dict[str, type[Settings]] = {
     "eval_table": TableJob,
     "eval_pipeline": EvalJob,
     "eval_profile": ProfileJob,
+    "eval_reading": ReadingJob,
     "eval_retrieval": RetrievalJob,
     "sage_merge": MergeJob,
     "sage_train": SageTrainJob,

@@ -120,6 +120,15 @@ FAMILIES = {
         ("<|im_end|>", "<|endoftext|>"),
         {"pad_token": "<|endoftext|>"},
     ),
+    "qwen25_coder_05b": Family(
+        Qwen2Config,
+        QWEN,
+        ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|fim_pad|>"],
+        "<|im_end|>",
+        ("<|endoftext|>",),
+        ("<|im_end|>", "<|endoftext|>"),
+        {"pad_token": "<|endoftext|>"},
+    ),
     "smollm2_135m": Family(
         LlamaConfig,
         CHATML,

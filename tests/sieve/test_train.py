@@ -528,7 +528,7 @@ def test_adapting_to_a_few_examples_is_recorded(with_adapter: Run, job_in: JobIn
     assert adapted.settings["init"] == sha256(with_adapter.out / MANIFEST)
     assert adapted.counts["train"] == {"answerable": 3, "conflict": 3}
     whole = with_adapter.result.manifest
-    assert whole.settings["data"] == {"clean": ["answerable"], "limit": None, "examples": 32}
+    assert whole.settings["data"] == {"clean": ["answerable"], "distracted": ["conflict"], "limit": None, "examples": 32}
     assert whole.settings["init"] is None
 
 
