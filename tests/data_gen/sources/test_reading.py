@@ -19,8 +19,17 @@ BRIDGE = (
 )
 ROWS = [
     {"question": "When was the Varna Bridge completed?", "passage": BRIDGE, "answers": ["1967", "in 1967"], "source": "made"},
-    {"question": "Who built the Varna Bridge?", "passage": BRIDGE, "answers": ["Ada Lindholm", "the firm of Ada Lindholm"], "source": "made"},
-    {"question": "Who paid for the Orla Tunnel?", "passage": "The Orla Tunnel is older than the Varna Bridge. Nobody knows who dug it.", "answers": []},
+    {
+        "question": "Who built the Varna Bridge?",
+        "passage": BRIDGE,
+        "answers": ["Ada Lindholm", "the firm of Ada Lindholm"],
+        "source": "made",
+    },
+    {
+        "question": "Who paid for the Orla Tunnel?",
+        "passage": "The Orla Tunnel is older than the Varna Bridge. Nobody knows who dug it.",
+        "answers": [],
+    },
     *(
         {
             "question": f"When was the Selm Bridge {n} completed?",
@@ -107,7 +116,12 @@ def test_the_same_seed_gives_the_same_sets_and_gzip_is_read(path: Path, tmp_path
 
 
 def test_what_cannot_be_used_is_counted(tmp_path: Path) -> None:
-    rows = [*ROWS[:2], ROWS[0], {"question": "Who?", "passage": "Nobody.", "answers": ["Ada"]}, {"question": " ", "passage": "x", "answers": []}]
+    rows = [
+        *ROWS[:2],
+        ROWS[0],
+        {"question": "Who?", "passage": "Nobody.", "answers": ["Ada"]},
+        {"question": " ", "passage": "x", "answers": []},
+    ]
     file = tmp_path / "few.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     dropped: Counter[str] = Counter()
