@@ -139,9 +139,9 @@ def test_trls_old_key_is_refused_with_ours(override: str) -> None:
 def test_a_length_limit_without_room_for_an_answer_is_refused() -> None:
     """Pitfall B1."""
     with pytest.raises(
-        ValueError, match="sage.train.max_length=1024 leaves no token for an answer after a prompt of sage.inputs.max_prompt_tokens"
+        ValueError, match="sage.train.max_length=700 leaves no token for an answer after a prompt of sage.inputs.max_prompt_tokens"
     ):
-        composed("profile=local", "sage.train.max_length=1024")
+        composed("profile=local", "sage.train.max_length=700")
 
 
 @pytest.mark.parametrize("profile", ["paper", "local"])
