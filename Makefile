@@ -28,7 +28,7 @@ $(VENV)/.weights: $(VENV)/.installed rag/models/artifacts.toml
 	@touch $@
 
 demo: setup  ## Answer the demo's questions with the shipped checkpoints: what was distracted, who is to blame, what was answered
-	$(BIN)/python -m eval.pipeline profile=local dataset=demo dataset.limit=150 system.on_flag=blame show=5 out=runs/demo
+	$(BIN)/python -m eval.pipeline profile=local dataset=demo dataset.limit=100 system.on_flag=blame show=5 out=runs/demo
 
 test: check  ## Lint, type-check and run all tests
 	$(BIN)/python -m pytest -q
