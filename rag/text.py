@@ -13,6 +13,11 @@ from functools import lru_cache
 
 from rag.errors import InputError
 
+SENTENCE_BREAK = re.compile(
+    r"(?:(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b[MD]r\.)(?<!\bM[rs]s\.)(?<!\bSt\.)(?<!\bvs\.)|(?<=[.!?][\"”’)]))\s+(?=[A-Z\"“‘(0-9])"
+)
+"""The space between two sentences of English text; the dots of initials and titles end none."""
+
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 

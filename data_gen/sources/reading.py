@@ -27,6 +27,7 @@ from rag.jsonl import describe
 from rag.records import Condition, Document, DocumentLabel, Example, Record, RetrievalState, Text
 from rag.retrieval.bm25 import Bm25, tokenize
 from rag.settings import InputPath
+from rag.text import SENTENCE_BREAK
 
 logger = logging.getLogger(__name__)
 
@@ -274,16 +275,13 @@ def _gives_away(text: str, answers: Sequence[str]) -> bool:
     return any(names(text, answer) for answer in answers)
 
 
-SENTENCE = re.compile(
-    r"(?:(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b[MD]r\.)(?<!\bM[rs]s\.)(?<!\bSt\.)(?<!\bvs\.)|(?<=[.!?][\"”’)]))\s+(?=[A-Z\"“‘(0-9])"
-)
 _FEWEST_WORDS = 10
 """A text of fewer is hardly a document."""
 
 
 def _without_answer(text: str, answers: Sequence[str]) -> str | None:
     """The text without the sentences that hold an answer; none where next to nothing would be left, or an answer would."""
-    sentences = SENTENCE.split(text)
+    sentences = SENTENCE_BREAK.split(text)
     kept = [sentence for sentence in sentences if not _gives_away(sentence, answers)]
     rest = " ".join(kept)
     if len(kept) == len(sentences) or len(rest.split()) < _FEWEST_WORDS or _gives_away(rest, answers):
@@ -346,7 +344,7 @@ _OPENER = re.compile(
 
 def deny(text: str, answers: Sequence[str], rng: Random) -> str | None:
     """The text with each sentence that holds an answer made to deny what it says; none where one cannot be."""
-    sentences = SENTENCE.split(text)
+    sentences = SENTENCE_BREAK.split(text)
     held = [place for place, sentence in enumerate(sentences) if _gives_away(sentence, answers)]
     if not held or len(held) > 2:
         return None

@@ -1,11 +1,9 @@
 """The sentences around a span: what a judge reads of a document."""
 
-import re
 from itertools import pairwise
 
-_SENTENCE = re.compile(
-    r"(?:(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b[MD]r\.)(?<!\bM[rs]s\.)(?<!\bSt\.)(?<!\bvs\.)|(?<=[.!?][\"”’)]))\s+(?=[A-Z\"“‘(0-9])"
-)
+from rag.text import SENTENCE_BREAK
+
 WORDS = 50
 """Words that sentences before and after the one with the span are added up to."""
 
@@ -15,7 +13,7 @@ def around(text: str, start: int, end: int, title: str = "", words: int = WORDS)
 
     A sentence often names its subject by a pronoun, so those before it come first; the title, where the text does not begin with it, leads.
     """
-    borders = [0, *(match.end() for match in _SENTENCE.finditer(text)), len(text)]
+    borders = [0, *(match.end() for match in SENTENCE_BREAK.finditer(text)), len(text)]
     sentences = [(a, b) for a, b in pairwise(borders) if a < b]
     inside = [place for place, (a, b) in enumerate(sentences) if a < end and b > start] or [0]
     first, last = inside[0], inside[-1]
