@@ -8,6 +8,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rag.models.base import control_tokens
 from rag.render import neutralise
+from sieve.extractive.inputs import Window, pad
 from sieve.screening import batches
 
 LABELS = ("states", "contradicts", "neither")
@@ -72,14 +73,4 @@ def encode(claims: Sequence[Claim], tokenizer: PreTrainedTokenizerBase) -> list[
 
 def collate(rows: Sequence[dict[str, list[int]]], pad_id: int, *, segments: bool) -> dict[str, torch.Tensor]:
     """Pad rows on the right: `input_ids`, `attention_mask` and, with `segments`, `token_type_ids`, each int64 [rows, longest]."""
-    longest = max(len(row["input_ids"]) for row in rows)
-
-    def filled(values: list[list[int]], value: int) -> torch.Tensor:
-        return torch.tensor([[*row, *[value] * (longest - len(row))] for row in values])
-
-    told = {"token_type_ids": filled([row["token_type_ids"] for row in rows], 0)} if segments else {}
-    return {
-        "input_ids": filled([row["input_ids"] for row in rows], pad_id),
-        "attention_mask": filled([[1] * len(row["input_ids"]) for row in rows], 0),
-        **told,
-    }
+    return pad([Window(row["input_ids"], row["token_type_ids"], 0, []) for row in rows], pad_id, segments=segments)

@@ -21,10 +21,23 @@ READER = "reader.safetensors"
 JUDGE = "judge"
 
 
-def load_reader(model: ModelSettings, inputs: InputSettings, folder: Path, *, device: str = "auto", batch_tokens: int = 16_384) -> Reader:
-    """The reader of a folder. Raises InputError for a base or weights that are missing or not those of this model."""
+def load_reader(
+    model: ModelSettings,
+    inputs: InputSettings,
+    folder: Path,
+    *,
+    manifest: Manifest | None = None,
+    device: str = "auto",
+    batch_tokens: int = 16_384,
+) -> Reader:
+    """The reader of a folder; its base must be the one of the `manifest`, where there is one already.
+
+    Raises InputError for a base or weights that are missing or not those of this model.
+    """
     place = pick_device(device)
     backbone = load_backbone(model, "reader", pick_dtype(model.precision, place))
+    if manifest is not None:
+        require_same_base(folder, manifest, backbone.fingerprint)
     load_weights(backbone.model, folder / READER)
     torch.nn.Module.to(backbone.model, place)
     return Reader(backbone.model, backbone.tokenizer, inputs, segments=has_segments(backbone.model), batch_tokens=batch_tokens)
@@ -52,12 +65,13 @@ def load_sieve(
     *,
     threshold: float,
     temperature: float = 1.0,
+    manifest: Manifest | None = None,
     device: str = "auto",
     batch_tokens: int = 16_384,
 ) -> ExtractiveSieve:
     """Reader and judge of a folder as one."""
     return ExtractiveSieve(
-        load_reader(model, inputs, folder, device=device, batch_tokens=batch_tokens),
+        load_reader(model, inputs, folder, manifest=manifest, device=device, batch_tokens=batch_tokens),
         load_judge(model, folder, device=device, batch_tokens=batch_tokens),
         decision,
         threshold=threshold,
@@ -75,7 +89,6 @@ def load(
     settings = ModelSettings.model_validate(manifest.settings["model"])
     changes: dict[str, object] = {} if base is None else {"base": base[0], "revision": base[1]}
     settings = settings.model_copy(update=changes if precision is None else {**changes, "precision": precision})
-    require_same_base(folder, manifest, load_backbone(settings, "reader", torch.float32).fingerprint)
     return load_sieve(
         settings,
         InputSettings.model_validate(manifest.settings["inputs"]),
@@ -83,6 +96,7 @@ def load(
         folder,
         threshold=DEFAULT if manifest.threshold is None else manifest.threshold,
         temperature=manifest.temperature,
+        manifest=manifest,
         device=device,
         batch_tokens=batch_tokens,
     )
